@@ -43,14 +43,14 @@ _EXPORTS: Final = 2
 
 
 class InclusionQuery(Wire):
-    """Which event, in which tree."""
+    """Query of an inclusion proof: an event and the size of a tree."""
 
     position: Whole = Field(description="Position of the event.")
     size: Whole | None = Field(None, description="Number of commits of the tree; by default that of the last checkpoint.")
 
 
 class ConsistencyQuery(Wire):
-    """Two sizes of the tree, in commits."""
+    """Query of a consistency proof: two sizes of the tree, in commits."""
 
     first: Annotated[Whole, Field(alias="from")] = Field(description="Size of the older tree: the second line of its checkpoint.")
     second: Annotated[Whole | None, Field(alias="to")] = Field(
@@ -59,17 +59,18 @@ class ConsistencyQuery(Wire):
 
 
 class ExportQuery(Wire):
-    """Which part of the log; all of it by default."""
+    """Query of an export: the part of the log to export; by default all of it."""
 
-    after: Position = Field(0, description="Only positions greater than this: where a download that broke off goes on.")
+    after: Position = Field(0, description="Only positions greater than this: continue an interrupted download from here.")
     through: Whole | None = Field(None, description="Only positions up to this one.")
     recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
     recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")
     aggregate: str | None = Field(
-        None, description="Only this kind of aggregate. Such an export has holes, so it cannot be verified, unless id is given too."
+        None, description="Only this kind of aggregate. Such an export has gaps and cannot be verified, unless id is given too."
     )
     id: str | None = Field(
-        None, description="With aggregate: all events of this one, with the proofs that they are in the log and that they are all."
+        None,
+        description="With aggregate: all events of this aggregate, with proofs that they are in the log and none is missing.",
     )
 
 
@@ -82,9 +83,9 @@ class Inclusion(Wire):
     first: int = Field(description="Position of the first event of the commit.")
     count: int = Field(description="Number of events of the commit.")
     recorded_micros: int = Field(alias="recorded_micros", description="Recorded time, in microseconds since 1970.")
-    path: list[str] = Field(description="Hashes beside the way from the leaf to the root of the commit, the lowest first.")
+    path: list[str] = Field(description="Sibling hashes on the path from the leaf to the root of the commit, the lowest first.")
     size: int = Field(description="Number of commits of the tree.")
-    tree: list[str] = Field(description="Hashes beside the way from the commit to the root of the tree, the lowest first.")
+    tree: list[str] = Field(description="Sibling hashes on the path from the commit to the root of the tree, the lowest first.")
 
 
 class Consistency(Wire):
@@ -96,18 +97,18 @@ class Consistency(Wire):
 
 
 class LogProofs:
-    """Reads the sealed log, in threads, each time on a connection of its own. Few exports at a time."""
+    """Read access to the sealed log. Each read runs in a thread on its own connection; few exports run at the same time."""
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self._exports = asyncio.Semaphore(_EXPORTS)
 
     async def read(self, question: Callable[[Checkpoints], T]) -> T:
-        """In one moment."""
+        """Run `question` on the checkpoints, in one snapshot of the database."""
         return await self.of_log(lambda stored: question(Checkpoints(stored)))
 
     async def of_log(self, question: Callable[[StoredLog], T]) -> T:
-        """In one moment."""
+        """Run `question` on the stored log, in one snapshot of the database."""
         return await asyncio.to_thread(self._read, question)
 
     def _read(self, question: Callable[[StoredLog], T]) -> T:
@@ -115,7 +116,8 @@ class LogProofs:
             return question(stored)
 
     async def export(self, begin: Callable[[StoredLog], Iterator[bytes]]) -> AsyncIterator[bytes]:
-        """Begun when this returns: what it refuses is refused by then."""
+        """Begin an export and return its pieces. Errors of `begin` are raised here, before the first piece is sent. Raises
+        `Unavailable` while too many exports run."""
         if self._exports.locked():
             raise Unavailable("other exports are running", retry_after=30)
         await self._exports.acquire()
@@ -138,7 +140,7 @@ class LogProofs:
 
 
 class _Export:
-    """An export under way. What it holds is free once it is closed, also before its first piece."""
+    """A running export. Closing it releases its connection and its place, even before the first piece was read."""
 
     def __init__(self, pieces: Iterator[bytes], close: Callable[[], None]) -> None:
         self._pieces = pieces
@@ -159,7 +161,7 @@ class _Export:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """A thread that still reads ends first: the connection is its own until then."""
+        """Wait for a thread that is still reading, which owns the connection until then, and release the export."""
         close, self._close = self._close, None
         if self._reading is not None:
             await asyncio.wait({self._reading})
@@ -170,8 +172,8 @@ class _Export:
 @routes.get("/checkpoint", AUDIT, absent=404, media_type=_TEXT)
 async def get_last_checkpoint(request: Request, proofs: LogProofs) -> Response:
     """The last signed checkpoint of the log, a C2SP signed note."""
-    found = await proofs.read(_last)
-    return Response(200, found.note.encode(), media_type=_TEXT)
+    checkpoint = await proofs.read(_last)
+    return Response(200, checkpoint.note.encode(), media_type=_TEXT)
 
 
 @routes.get("/proof/inclusion", AUDIT, absent=404, response_model=Inclusion)
@@ -204,7 +206,7 @@ async def get_consistency_proof(request: Request, query: ConsistencyQuery, proof
 
 @routes.get("/tile/{level}/{+place}", AUDIT, media_type=_BYTES)
 async def get_tree_tile(request: Request, level: str, place: str, proofs: LogProofs) -> Response:
-    """A tile of the tree over commits, as C2SP tlog-tiles has it; of the level `entries` what its leaves are hashes of."""
+    """A tile of the tree over commits, in the format of C2SP tlog-tiles. The level `entries` holds the data of the leaves."""
     number, width = _tile(level, place)
     content = await proofs.read(lambda checkpoints: _content(checkpoints, level, number=number, width=width))
     if content is None:
@@ -214,7 +216,7 @@ async def get_tree_tile(request: Request, level: str, place: str, proofs: LogPro
 
 @routes.get("/export", AUDIT, absent=404, media_type=MEDIA_TYPE)
 async def export_audit(request: Request, query: ExportQuery, proofs: LogProofs, catalogue: Catalogue) -> Response:
-    """The log as lines of JSON, which can be verified without the product. Only admins get the hashes of API keys."""
+    """The log as lines of JSON, which can be verified without the product. Only admins receive the hashes of API keys."""
     withholding = Role.ADMIN not in request.caller.roles
     if query.id is not None and query.aggregate is None:
         raise Malformed.at("id", "needs aggregate")
@@ -226,32 +228,33 @@ async def export_audit(request: Request, query: ExportQuery, proofs: LogProofs, 
             200, await proofs.export(lambda stored: export_log(stored, selection, withholding=withholding)), media_type=MEDIA_TYPE
         )
     if query.after or query.through or query.recorded_from or query.recorded_to:
-        raise Malformed.at("id", "comes with the whole history, without after, through, from and to")
+        raise Malformed.at("id", "exports the whole history and cannot be combined with after, through, from or to")
     name = f"{query.aggregate}:{query.id if query.aggregate == Client.KIND else canonical(query.id)}"
     return Response(
         200, await proofs.export(lambda stored: export_stream(stored, name, withholding=withholding)), media_type=MEDIA_TYPE
     )
 
 
-_NOT_YET: Final = "No checkpoint has it yet. The log is sealed every minute in which something was written."
+_NOT_YET: Final = "No checkpoint includes it yet. The log is sealed every minute in which an event was written."
 
 
 def _last(checkpoints: Checkpoints) -> StoredCheckpoint:
-    found = checkpoints.last()
-    if found is None:
+    checkpoint = checkpoints.last()
+    if checkpoint is None:
         raise NotFound("checkpoint", "last", sentence=_NOT_YET)
-    return found
+    return checkpoint
 
 
-def _size(checkpoints: Checkpoints, asked: int | None, name: str) -> int:
-    known = _last(checkpoints).content.commits
-    if asked is not None and asked > known:
-        raise Malformed.at(name, f"must not be greater than {known}, the size of the last checkpoint")
-    return known if asked is None else asked
+def _size(checkpoints: Checkpoints, requested: int | None, name: str) -> int:
+    newest = _last(checkpoints).content.commits
+    if requested is not None and requested > newest:
+        raise Malformed.at(name, f"must not be greater than {newest}, the size of the last checkpoint")
+    return newest if requested is None else requested
 
 
 def _tile(level: str, place: str) -> tuple[int, int]:
-    """Number and width: `x001/x234/067` is 1234067, and `.p/8` behind it the first eight hashes."""
+    """Return the number and the width of a tile: `x001/x234/067` is tile 1234067, and a final `.p/8` selects its first eight
+    hashes."""
     number, partial, width = place.partition(".p/")
     plain = level == "entries" or (level.isascii() and level.isdecimal() and int(level) <= _HIGHEST and level == str(int(level)))
     if not plain or not _NUMBER.fullmatch(number) or len(number) > WIDTH:
@@ -262,13 +265,13 @@ def _tile(level: str, place: str) -> tuple[int, int]:
 
 
 def _content(checkpoints: Checkpoints, level: str, *, number: int, width: int) -> bytes | None:
-    """None unless it is whole."""
+    """Return the content of a tile, or None if the tile is not complete yet."""
     if number >> 62:
         return None
     if level == "entries":
-        known = _last(checkpoints).content.commits
+        commits = _last(checkpoints).content.commits
         first = number * WIDTH
-        if first + width > known:
+        if first + width > commits:
             return None
         return b"".join(len(entry).to_bytes(2, "big") + entry for entry in checkpoints.entries(first + 1, first + width))
     content = checkpoints.tile(Tile(int(level), number))

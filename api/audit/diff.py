@@ -29,37 +29,39 @@ from projections.audit.queries import AuditQueries, Entry
 routes = Router("", surface=AUDIT_LOG, tag="Audit")
 
 _MOST: Final = 500
-"""Versions. Each is shown as it was, to find who changed what."""
+"""Number of versions that a comparison may span. Each version is rendered to find the last change of each field."""
 _REST_OF_MILLISECOND: Final = timedelta(microseconds=999)
 _DIGITS: Final = 18
 
 
 class FieldChange(Wire):
-    """A field that differs, with the last change of it in between."""
+    """A field that differs, with its last change between the two moments."""
 
     field: str = Field(description="The field, as a GET shows it; members of objects with dots, such as video.url.")
-    before: Any = Field(description="Its value then; null where it was not there.")
-    after: Any = Field(description="Its value later.")
-    version: int | None = Field(description="The version that changed it last; null: another record that is shown with it changed.")
-    recorded_at: Instant | None = Field(description="When that was recorded.")
-    actor: str | None = Field(description="The client that did it.")
-    actor_kind: ActorKind | None = Field(description="What it is: client, person, product or shell.")
-    end_user: str | None = Field(description="Who acted through that client, as it said.")
+    before: Any = Field(description="Its value at the first moment; null if it did not exist.")
+    after: Any = Field(description="Its value at the second moment; null if it did not exist.")
+    version: int | None = Field(
+        description="The version that last changed it; null if a change of another record that it shows changed it."
+    )
+    recorded_at: Instant | None = Field(description="The time when the change was recorded.")
+    actor: str | None = Field(description="The client that made the change.")
+    actor_kind: ActorKind | None = Field(description="The kind of actor: client, person, product or shell.")
+    end_user: str | None = Field(description="The end user on whose behalf the client acted, from X-Actor.")
     transaction_id: str | None = Field(description="The X-Transaction-ID of the request.")
 
 
 class AggregateDiff(Wire):
-    """What differs between two moments of an aggregate."""
+    """The differences between two moments of an aggregate."""
 
     aggregate: str = Field(description="The kind of aggregate.")
     id: str = Field(description="The id of the aggregate.")
-    from_version: int = Field(alias="from", description="The version that is compared.")
-    to_version: int = Field(alias="to", description="The version that it is compared with.")
-    changes: list[FieldChange] = Field(description="The fields that differ, by their names.")
+    from_version: int = Field(alias="from", description="The version at the first moment.")
+    to_version: int = Field(alias="to", description="The version at the second moment.")
+    changes: list[FieldChange] = Field(description="The fields that differ, sorted by name.")
 
 
 class DiffQuery(Wire):
-    """Two moments, each a version or a time."""
+    """Query of a comparison: two moments, each a version or a time."""
 
     since: str = Field(alias="from", description="A version, or a time.")
     until: str | None = Field(None, alias="to", description="A version, or a time; by default now.")
@@ -67,7 +69,7 @@ class DiffQuery(Wire):
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """An aggregate at a moment, as it was shown then."""
+    """The representation of an aggregate at a moment."""
 
     version: int
     fields: Mapping[str, Any]
@@ -75,7 +77,7 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What is compared, and how its past is read."""
+    """The aggregate to compare, and the queries that read its past."""
 
     aggregate: str
     key: str
@@ -89,11 +91,11 @@ class _Subject:
             at = None
         else:
             version, at = None, _instant(moment, name)
-        found = await self.audit.past_state(self.aggregate, self.key, version=version, at=at)
-        if found is None:
+        past_state = await self.audit.past_state(self.aggregate, self.key, version=version, at=at)
+        if past_state is None:
             raise NotFound(self.aggregate, self.key, sentence=await self._never(moment))
-        position = found.position if version is not None else await self.audit.position_at(at)
-        return await self.shown(found.root, position=position)
+        position = past_state.position if version is not None else await self.audit.position_at(at)
+        return await self.shown(past_state.root, position=position)
 
     async def shown(self, root: AggregateRoot, *, position: int) -> _Shown:
         state = await self.past.shown(root, position=position, base_url=self.base_url)
@@ -104,21 +106,21 @@ class _Subject:
         if lifetime is None:
             return ""
         name = f"The {self.aggregate.replace('_', ' ')} {self.key}"
-        return f"{name} was not there at {moment}; its newest version is {lifetime.newest}."
+        return f"{name} did not exist at {moment}; its newest version is {lifetime.newest}."
 
 
 @routes.get("/{aggregate}/{id}/diff", AUDIT, response_model=AggregateDiff)
 async def get_audit_diff(
     request: Request, aggregate: str, id: str, query: DiffQuery, audit: AuditQueries, past: PastStates, catalogue: Catalogue
 ) -> Response:
-    """What differs between two versions, or two times, of an aggregate, as a GET showed it, with the last change of each field."""
+    """The differences between two versions or times of an aggregate, as a GET showed it, with the last change of each field."""
     if aggregate not in catalogue.aggregates:
         raise NotFound(aggregate, id, sentence=f"There is no kind {aggregate}; there are {', '.join(catalogue.aggregates)}.")
     key = id if aggregate == Client.KIND else canonical(id)
     subject = _Subject(aggregate, key, request.base_url, audit, past)
     before, after = await subject.at(query.since, name="from"), await subject.at(query.until, name="to")
     if abs(after.version - before.version) > _MOST:
-        raise Malformed.at("to", f"must be at most {_MOST} versions from the other")
+        raise Malformed.at("to", f"must be at most {_MOST} versions away from from")
     names = sorted(name for name in {*before.fields, *after.fields} if before.fields.get(name) != after.fields.get(name))
     authors = await _authors(subject, min((before, after), key=_version), max((before, after), key=_version)) if names else {}
     changes = [_change(name, before, after, authors.get(name)) for name in names]
@@ -133,7 +135,7 @@ def _version(shown: _Shown) -> int:
 
 
 async def _authors(subject: _Subject, early: _Shown, late: _Shown) -> dict[str, Entry]:
-    """Of each field the event that changed it last, from one moment to the other."""
+    """Return the event that last changed each field between the two moments."""
     authors: dict[str, Entry] = {}
     fields = early.fields
     async for entry, root in subject.audit.steps(subject.aggregate, subject.key, after=early.version, through=late.version):
@@ -158,7 +160,7 @@ def _change(name: str, before: _Shown, after: _Shown, author: Entry | None) -> F
 
 
 def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The members of objects with dots; lists as they are."""
+    """Yield the members of nested objects under dotted names. Lists stay whole."""
     for name, value in state.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{prefix}{name}.")
@@ -167,10 +169,10 @@ def _flat(state: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _instant(moment: str | None, name: str) -> datetime | None:
-    """A time from a response means the end of its millisecond."""
+    """Parse a time. A time copied from a response means the end of its millisecond."""
     if moment is None:
         return None
-    found = moment_of(moment)
-    if found is None:
+    instant = moment_of(moment)
+    if instant is None:
         raise Malformed.at(name, "must be a version, or a date and time in ISO 8601")
-    return found + _REST_OF_MILLISECOND
+    return instant + _REST_OF_MILLISECOND

@@ -1,4 +1,4 @@
-"""What is known of the log's integrity, its checkpoints with their anchors, the verifier, and the kinds of the log.
+"""The state of the log's integrity, its checkpoints and their anchors, the verifier, and the kinds of aggregates.
 
 docs/reference/api/audit.md.
 """
@@ -32,19 +32,19 @@ _LAST: Final = 2**63 - 1
 
 
 class BackgroundVerification(Wire):
-    """How far the log was verified in the background."""
+    """The progress of a verification in the background."""
 
-    position: int = Field(description="The end of what was found good.")
-    verified_at: Instant = Field(description="When that was found.")
-    bad_position: int | None = Field(description="The first position that did not fit; null when all fit.")
-    reason: str | None = Field(description="Why it did not fit; null when all fit.")
+    position: int = Field(description="The last position that was verified.")
+    verified_at: Instant = Field(description="The time of that verification.")
+    bad_position: int | None = Field(description="The first damaged position; null if there is none.")
+    reason: str | None = Field(description="The reason why it is damaged; null if there is none.")
 
     @classmethod
-    def of(cls, found: Verified | None) -> BackgroundVerification | None:
-        if found is None:
+    def of(cls, verified: Verified | None) -> BackgroundVerification | None:
+        if verified is None:
             return None
         return cls.model_construct(
-            position=found.position, verified_at=found.verified_at, bad_position=found.bad_position, reason=found.reason
+            position=verified.position, verified_at=verified.verified_at, bad_position=verified.bad_position, reason=verified.reason
         )
 
 
@@ -53,38 +53,40 @@ class LogPartitionState(Wire):
 
     first: int = Field(description="Its first position.")
     last: int = Field(description="Its last position.")
-    events: int = Field(description="How many events it has.")
-    begins_at: Instant | None = Field(description="When its first event was recorded; null where it has none.")
-    ends_at: Instant | None = Field(description="When its last event was recorded; null where it has none.")
+    events: int = Field(description="Its number of events.")
+    begins_at: Instant | None = Field(description="The time when its first event was recorded; null if it has none.")
+    ends_at: Instant | None = Field(description="The time when its last event was recorded; null if it has none.")
     bytes: int = Field(description="The size of its table and its indexes.")
-    sealed_at: Instant | None = Field(description="When it was sealed; null while it is not.")
+    sealed_at: Instant | None = Field(description="The time when it was sealed; null while it is not.")
     chain_hash: str | None = Field(description="The chain hash of its seal, 64 hexadecimal digits; null while it is not sealed.")
 
     @classmethod
-    def of(cls, found: LogPartition) -> LogPartitionState:
-        seal = found.seal
+    def of(cls, partition: LogPartition) -> LogPartitionState:
+        seal = partition.seal
         return cls.model_construct(
-            first=found.first,
-            last=found.last,
-            events=found.events,
-            begins_at=found.begins_at,
-            ends_at=found.ends_at,
-            bytes=found.table_bytes + found.index_bytes,
+            first=partition.first,
+            last=partition.last,
+            events=partition.events,
+            begins_at=partition.begins_at,
+            ends_at=partition.ends_at,
+            bytes=partition.table_bytes + partition.index_bytes,
             sealed_at=None if seal is None else seal.sealed_at,
             chain_hash=None if seal is None else seal.end.chain_hash.hex(),
         )
 
 
 class LogIntegrity(Wire):
-    """What is known of the log's integrity, without a new verification."""
+    """The result of the verifications in the background and the state of checkpoints and partitions. Nothing is verified for it."""
 
     head: int = Field(description="The last position of the log.")
-    tail: BackgroundVerification | None = Field(description="What follows the end of the log; null before its first time.")
+    tail: BackgroundVerification | None = Field(
+        description="The verification that follows the end of the log; null before its first run."
+    )
     scrub: BackgroundVerification | None = Field(
-        description="What goes through all of the log again and again, a part each minute; null before its first time."
+        description="The verification that repeatedly reads the whole log, a part each minute; null before its first run."
     )
     anchored_checkpoint: int | None = Field(
-        description="The number of the newest checkpoint that is kept outside of the database; null when none is."
+        description="The number of the newest checkpoint that is stored outside the database; null if none is."
     )
     keys: list[str] = Field(
         description="The public keys that checkpoints are signed with, the oldest first; the last one is in use."
@@ -92,19 +94,19 @@ class LogIntegrity(Wire):
     partitions: list[LogPartitionState] = Field(description="The partitions of the log, the oldest first.")
 
     @classmethod
-    def of(cls, found: Integrity) -> LogIntegrity:
+    def of(cls, integrity_state: Integrity) -> LogIntegrity:
         return cls.model_construct(
-            head=found.head,
-            tail=BackgroundVerification.of(found.tail),
-            scrub=BackgroundVerification.of(found.scrub),
-            anchored_checkpoint=found.anchored,
-            keys=list(found.keys),
-            partitions=[LogPartitionState.of(one) for one in found.partitions],
+            head=integrity_state.head,
+            tail=BackgroundVerification.of(integrity_state.tail),
+            scrub=BackgroundVerification.of(integrity_state.scrub),
+            anchored_checkpoint=integrity_state.anchored,
+            keys=list(integrity_state.keys),
+            partitions=[LogPartitionState.of(partition) for partition in integrity_state.partitions],
         )
 
 
 class CheckpointAnchor(Wire):
-    """Where a checkpoint is kept outside of the database."""
+    """A place outside the database that holds a checkpoint."""
 
     kind: str = Field(description="file, s3, timestamp or webhook.")
     place: str = Field(description="The path, the address, or the id of the webhook.")
@@ -121,30 +123,32 @@ class LogCheckpoint(Wire):
     commits: int = Field(description="The number of commits: the size of the tree.")
     events: int = Field(description="The number of events.")
     root: str = Field(description="The root of the tree, in Base64 as in the note.")
-    time: Instant = Field(description="When it was made.")
+    time: Instant = Field(description="The time when it was made.")
     signed_by: list[str] = Field(description="The ids of the keys in its signatures: the middle part of a public key.")
-    next_key: str | None = Field(description="The public key that it hands over to; null otherwise.")
-    anchors: list[CheckpointAnchor] = Field(description="Where it is kept outside of the database.")
+    next_key: str | None = Field(
+        description="The public key of the signatures after this checkpoint, if it changes the key; otherwise null."
+    )
+    anchors: list[CheckpointAnchor] = Field(description="The places outside the database that hold it.")
     note: str = Field(description="The checkpoint as it was signed, a C2SP signed note.")
 
     @classmethod
-    def of(cls, found: SignedCheckpoint) -> LogCheckpoint:
-        content = found.stored.content
+    def of(cls, checkpoint: SignedCheckpoint) -> LogCheckpoint:
+        content = checkpoint.stored.content
         return cls.model_construct(
-            number=found.stored.number,
+            number=checkpoint.stored.number,
             commits=content.commits,
             events=content.events,
-            root=found.stored.note.splitlines()[2],
+            root=checkpoint.stored.note.splitlines()[2],
             time=content.time,
-            signed_by=list(found.signed_by),
+            signed_by=list(checkpoint.signed_by),
             next_key=content.next_key,
-            anchors=[CheckpointAnchor.of(anchor) for anchor in found.anchors],
-            note=found.stored.note,
+            anchors=[CheckpointAnchor.of(anchor) for anchor in checkpoint.anchors],
+            note=checkpoint.stored.note,
         )
 
 
 class KindOfAggregate(Wire):
-    """A kind of aggregate, and what happens to it."""
+    """A kind of aggregate and the types of its events."""
 
     aggregate: str = Field(description="The kind, such as event or room.")
     types: list[str] = Field(description="The types of its events, such as event.state_changed.")
@@ -154,12 +158,12 @@ class CheckpointsQuery(Wire):
     """A page of checkpoints, the newest first."""
 
     before: Whole | None = Field(None, description="Only checkpoints with a lower number.")
-    page_size: Whole = Field(20, description="Checkpoints in a page; more than 100 count as 100.")
+    page_size: Whole = Field(20, description="Checkpoints in a page; at most 100; larger values are reduced to 100.")
 
 
 @routes.get("/integrity", AUDIT, response_model=LogIntegrity)
 async def get_log_integrity(request: Request, proofs: LogProofs) -> Response:
-    """How far the log was verified in the background, the keys of checkpoints, and the partitions."""
+    """The progress of verification in the background, the keys of checkpoints, and the partitions of the log."""
     return Response(200, LogIntegrity.of(await proofs.of_log(integrity)))
 
 
@@ -167,8 +171,8 @@ async def get_log_integrity(request: Request, proofs: LogProofs) -> Response:
 async def list_checkpoints(request: Request, query: CheckpointsQuery, proofs: LogProofs) -> Response:
     """The signed checkpoints of the log, the newest first, with their anchors."""
     before, limit = query.before or _LAST, min(query.page_size, _LARGEST)
-    found = await proofs.read(lambda checkpoints: signed_checkpoints(checkpoints, before=before, limit=limit))
-    return Response(200, [LogCheckpoint.of(one) for one in found])
+    page = await proofs.read(lambda checkpoints: signed_checkpoints(checkpoints, before=before, limit=limit))
+    return Response(200, [LogCheckpoint.of(checkpoint) for checkpoint in page])
 
 
 @routes.get("/verifier", AUDIT, media_type=_PROGRAM)

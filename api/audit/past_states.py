@@ -1,4 +1,4 @@
-"""Past states: each kind of aggregate as a GET of its resource shows it today. The rooms bring the renderers."""
+"""Past states: each kind of aggregate as a GET of its resource shows it today. Modules of the resources provide the renderers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.kernel.aggregate import AggregateRoot
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """`position` is the log position of the past state. Names of linked records and owned records are read as of it."""
+    """A moment of the past. `position` is its position in the log; names of linked records and owned records are read as of it."""
 
     position: int
     base_url: str
@@ -21,7 +21,7 @@ Renderer = Callable[[Any, Moment], Awaitable[dict[str, Any]]]
 
 
 class PastStates:
-    """The renderers of all rooms, by the kind of aggregate."""
+    """The renderers of past states, by the kind of aggregate."""
 
     def __init__(self, renderers: Mapping[str, Renderer]) -> None:
         self._renderers = renderers

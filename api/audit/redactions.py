@@ -1,4 +1,4 @@
-"""Erasure of parts of events, for admins: docs/reference/api/audit.md#redact."""
+"""Erasure of the content or the cause of events, for admins: docs/reference/api/audit.md#redact."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from projections.audit.redactor import PROTECTED_KINDS, RedactionOrder, Redactor
 routes = Router("", surface=AUDIT_LOG, tag="Audit")
 
 _AT_ONCE: Final = 5.0
-"""Seconds that a request carries a redaction out itself. The rest is done in the background."""
+"""Seconds that a request works on a redaction itself. The rest is done in the background."""
 
 Position = Annotated[Integer, Between(1)]
 _REDACTION: Final = "redaction"
 
 
 class RedactRequest(Wire):
-    """What is to be erased: of an aggregate, at positions, or caused by somebody."""
+    """The events to redact: those of an aggregate, at positions, or caused by an actor."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"reason": "asked for by the person", "aggregate": "event", "id": "…"}]}
     )
 
     reason: Annotated[Text, Field(min_length=1, max_length=1000)] = Field(
-        description="Why. It stays in the log for ever, so it must name nobody."
+        description="The reason. It stays in the log permanently, so it must not name a person."
     )
-    aggregate: str | None = Field(None, description="The kind of the aggregate whose events lose content; together with id.")
+    aggregate: str | None = Field(None, description="The kind of the aggregate whose events lose content; required with id.")
     id: str | None = Field(None, description="The id of the aggregate.")
     positions: (
         Annotated[list[Annotated[list[Position], Field(min_length=2, max_length=2)]], Field(min_length=1, max_length=1000)] | None
@@ -53,22 +53,24 @@ class RedactRequest(Wire):
     parts: Annotated[list[Part], Field(min_length=1)] | None = Field(
         None, description="content, cause, or both; cause by default with actor, else content."
     )
-    dry_run: Flag = Field(False, description="Only count. Default false.")
+    dry_run: Flag = Field(False, description="Only count the events, erase nothing. Default false.")
 
 
 class RedactionStatus(Wire):
-    """A redaction, and how far it is."""
+    """A redaction and its progress."""
 
     id: UUID | None = Field(description="Its id; null for a dry run.")
-    state: str = Field(description="counted, erasing, cleaning (the log is done, what was made of it is not) or done.")
-    parts: list[str] = Field(description="What is erased.")
+    state: str = Field(description="counted, erasing, cleaning (the log is done, derived data are not) or done.")
+    parts: list[str] = Field(description="The parts of events that are erased.")
     events: int = Field(description="The number of events that lost a part; in a dry run, that would.")
     streams: int = Field(description="The number of aggregates that lost content, each counted with every batch.")
-    kept: int = Field(description="Events that keep their content since their aggregate is at work: ask again when it has ended.")
-    reached: int = Field(description="The position of the log up to which it is done.")
-    through: int = Field(description="The position up to which it will be.")
-    requested_at: Instant | None = Field(description="When it was asked for.")
-    finished_at: Instant | None = Field(description="When it was done.")
+    kept: int = Field(
+        description="Events that keep their content because their aggregate is in use; repeat the request when it has ended."
+    )
+    reached: int = Field(description="The position of the log up to which the redaction is done.")
+    through: int = Field(description="The last position of the log that the redaction covers.")
+    requested_at: Instant | None = Field(description="The time of the request.")
+    finished_at: Instant | None = Field(description="The time when it was done; null until then.")
 
     @classmethod
     def of(cls, order: RedactionOrder) -> RedactionStatus:
@@ -91,7 +93,7 @@ async def redaction_shown(request: Request, outcome: Outcome[Any], redactor: Red
     counted = outcome.result.get("counted")
     if counted is not None:
         return Response(200, _counted(counted))
-    return Response(200, RedactionStatus.of(await _found(redactor, str(outcome.result[_REDACTION]))))
+    return Response(200, RedactionStatus.of(await _order(redactor, str(outcome.result[_REDACTION]))))
 
 
 def _counted(counted: dict[str, Any]) -> RedactionStatus:
@@ -101,7 +103,7 @@ def _counted(counted: dict[str, Any]) -> RedactionStatus:
 
 @routes.post("/redact", ADMIN, response_model=RedactionStatus, absent=404, if_match=False, respond=redaction_shown)
 async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, catalogue: Catalogue) -> Outcome[Any]:
-    """Erase content or causes of events, here and in everything that was made of them. The proofs of the log stay valid."""
+    """Erase the content or the causes of events, in the log and in all data derived from them. The proofs of the log stay valid."""
     parts = body.parts or [Part.CAUSE if body.actor is not None else Part.CONTENT]
     selection = _selection(body, parts, catalogue)
     if body.dry_run:
@@ -121,11 +123,11 @@ async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, 
 
 @routes.get("/redact/{id}", AUDIT, response_model=RedactionStatus)
 async def get_redaction(request: Request, id: str, redactor: Redactor) -> Response:
-    """How far a redaction is."""
-    return Response(200, RedactionStatus.of(await _found(redactor, id)))
+    """The progress of a redaction."""
+    return Response(200, RedactionStatus.of(await _order(redactor, id)))
 
 
-async def _found(redactor: Redactor, key: str) -> RedactionOrder:
+async def _order(redactor: Redactor, key: str) -> RedactionOrder:
     try:
         order = await redactor.find(UUID(key))
     except ValueError:
@@ -150,14 +152,14 @@ def _selection(body: RedactRequest, parts: Sequence[Part], catalogue: Catalogue)
     if body.aggregate not in catalogue.aggregates:
         raise Malformed.at("aggregate", f"must be one of {', '.join(catalogue.aggregates)}")
     if body.aggregate in PROTECTED_KINDS and Part.CONTENT in parts:
-        raise Refused(f"the content of a {body.aggregate.replace('_', ' ')} is needed, and cannot be erased; delete it")
+        raise Refused(f"the content of a {body.aggregate.replace('_', ' ')} is required and cannot be erased; delete it instead")
     key = body.id if body.aggregate == Client.KIND else canonical(body.id)
     return Selection(stream=f"{body.aggregate}:{key}")
 
 
-def _without_overlaps(given: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _without_overlaps(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     joined: list[tuple[int, int]] = []
-    for first, last in sorted(given):
+    for first, last in sorted(ranges):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
         else:

@@ -1,4 +1,4 @@
-"""The audit: who changed what, when and why, and past states of aggregates. docs/reference/api/audit.md."""
+"""The audit: the author, time and cause of every change, and past states of aggregates. docs/reference/api/audit.md."""
 
 from __future__ import annotations
 
@@ -41,32 +41,34 @@ Position = Annotated[Integer, Between(0)]
 
 
 _HIDDEN: Final = frozenset({"key_hash"})
-"""A key that an operator chose could be guessed from its hash."""
+"""Fields of events that are never shown. A key that an operator chose could be guessed from its hash."""
 
 
 class AuditEntry(Wire):
     """An event of the log."""
 
-    position: int = Field(description="The place in the event log, without gaps.")
+    position: int = Field(description="The position in the event log, without gaps.")
     aggregate: str = Field(description="The kind of aggregate, such as event or room.")
     id: str = Field(description="The id of the aggregate.")
-    version: int = Field(description="The place in the history of the aggregate, from 1.")
-    type: str = Field(description="What happened, such as event.state_changed.")
-    recorded_at: Instant = Field(description="When the log recorded it.")
+    version: int = Field(description="The version of the aggregate after this event, from 1.")
+    type: str = Field(description="The type of the event, such as event.state_changed.")
+    recorded_at: Instant = Field(description="The time when the log recorded it.")
     actor: str = Field(
         description="The client whose request caused it; shell:<user> for a command in a shell; system for the product itself."
     )
     actor_kind: ActorKind | None = Field(
-        description="What it is: client, with an API key; person, with a session of the console; product; shell. Null where it was "
+        description="The kind of actor: client (an API key), person (a session of the console), product or shell. Null if it was "
         "erased.",
         examples=["client"],
     )
-    end_user: str | None = Field(description="Who acted through that client, as it said in X-Actor; null where it did not say.")
+    end_user: str | None = Field(
+        description="The end user on whose behalf the client acted, from X-Actor; null without that header."
+    )
     transaction_id: str = Field(description="The X-Transaction-ID of the request that caused it.")
     causation_id: UUID | None = Field(description="The id of the event that caused it; null when a request did.")
     data: dict[str, Any] = Field(
-        description="The fields of the event as stored, in snake case. An absent field was not touched, null was cleared. Secrets "
-        "are references only, and hashes of keys are left out."
+        description="The fields of the event as stored, in snake case. An absent field was not changed, null was cleared. Secrets "
+        "are references only, and hashes of keys are omitted."
     )
     hash: str = Field(description="The hash of the event, a leaf in the Merkle tree of its commit: 64 hexadecimal digits.")
 
@@ -92,9 +94,9 @@ class AuditEntry(Wire):
 class AuditEntryCollection(Wire):
     """A page of the event log."""
 
-    page_size: int = Field(description="The number of entries in a page, as it was used: at most 1000.")
+    page_size: int = Field(description="The effective number of entries in a page: at most 1000.")
     results: list[AuditEntry] = Field(
-        description="The entries of this page: fewer than pageSize on the last page, where they are large, and where few match."
+        description="The entries of this page: fewer than pageSize on the last page, if entries are large, or if few match."
     )
     next: str | None = Field(description="The address of the next page with the same filters; null on the last page.")
 
@@ -106,20 +108,24 @@ class AggregateState(Wire):
     id: str = Field(description="The id of the aggregate.")
     version: int = Field(description="The version that is shown.")
     position: int = Field(description="The position in the log of the last event that it includes.")
-    recorded_at: Instant = Field(description="When that event was recorded.")
+    recorded_at: Instant = Field(description="The time when that event was recorded.")
     state: dict[str, Any] = Field(description="The aggregate as a GET showed it then.")
 
 
 class LogVerification(Wire):
     """The result of a verification of the hash chain."""
 
-    valid: bool | None = Field(description="Whether every event is in its place and unchanged; null: it is not known yet.")
-    checked: int = Field(description="The number of events found good, from the first one on; with after, those before count too.")
-    first_bad_position: int | None = Field(description="The first position that does not fit; null when all fit.")
-    reason: str | None = Field(description="Why it does not fit; null when all fit.")
-    next: str | None = Field(None, description="The address that verifies what comes next; null where there is nothing more.")
+    valid: bool | None = Field(
+        description="True if every event is in its position and unchanged; null while the result is not known."
+    )
+    checked: int = Field(
+        description="The number of verified events, from the first of the log; with after, earlier events count too."
+    )
+    first_bad_position: int | None = Field(description="The first damaged position; null if there is none.")
+    reason: str | None = Field(description="The reason why it is damaged; null if there is none.")
+    next: str | None = Field(None, description="The address that verifies the next part; null at the end.")
     resume_after: int | None = Field(
-        None, description="Where something does not fit: the end of its commit. What comes after it can be verified with after."
+        None, description="If a position is damaged: the end of its commit. Send it as after to verify the rest."
     )
 
     @classmethod
@@ -135,7 +141,7 @@ class LogVerification(Wire):
 
     @classmethod
     def under_way(cls, seen: int) -> LogVerification:
-        """It takes long, and goes on."""
+        """Return the response of a verification that is still running."""
         return cls.model_construct(
             valid=None, checked=seen, first_bad_position=None, reason=None, next="/api/audit/verify", resume_after=None
         )
@@ -153,7 +159,7 @@ class AuditEntriesQuery(Wire):
     transaction_id: str | None = Field(None, description="The X-Transaction-ID; all by default.")
     recorded_from: Annotated[Instant | None, Field(alias="from")] = Field(None, description="Recorded at this time or later.")
     recorded_to: Annotated[Instant | None, Field(alias="to")] = Field(None, description="Recorded at this time or earlier.")
-    page_size: Whole = Field(50, description="Entries in a page; more than 1000 count as 1000.")
+    page_size: Whole = Field(50, description="Entries in a page: at most 1000; larger values are reduced to 1000.")
     order: Descending | None = Field(None, description="ASC or DESC by position; by default ASC with after, otherwise DESC.")
 
 
@@ -161,30 +167,32 @@ class HistoryQuery(Wire):
     """A page of the history of an aggregate."""
 
     after: Position = Field(0, description="Only versions greater than this; 0 by default.")
-    page_size: Whole = Field(LARGEST, description="Entries in a page; 1000 by default, and more count as 1000.")
+    page_size: Whole = Field(
+        LARGEST, description="Entries in a page: at most and by default 1000; larger values are reduced to 1000."
+    )
 
 
 class PastStateQuery(Wire):
-    """A version or a time of the past; without both the present."""
+    """Query of a past state by version or time; by default the present state."""
 
     version: Whole | None = Field(None, description="The version that is shown; not together with at. By default the present one.")
     at: Instant | None = Field(None, description="The time at which it is shown; not together with version. By default now.")
 
 
 class VerifyQuery(Wire):
-    """A part of the log, or all of it."""
+    """Query of a verification of the whole log or a part of it."""
 
     after: Position | None = Field(None, description="Begin after the last commit that ends at this position or before.")
     checkpoint: str | None = Field(
         None,
-        description="Begin after this checkpoint, a signed note that you have kept; it must be of this log. Not with after.",
+        description="Begin after this checkpoint, a signed note of this log that you have stored; not together with after.",
     )
-    page_size: Whole | None = Field(None, description="Verify the commits with so many events, and at least one.")
+    page_size: Whole | None = Field(None, description="Verify commits up to this number of events, and at least one commit.")
 
 
 class Verifier:
-    """One verification at a time, in a thread of its own: it reads the whole log. Whoever asks meanwhile waits for the same one.
-    `patience`: seconds that a request waits."""
+    """Verifications of the log. One runs at a time, in its own thread, because it reads the whole log; concurrent requests for the
+    whole log share it. `patience` is the number of seconds that a request waits."""
 
     def __init__(self, verify: Callable[..., Verification], *, patience: float = 20.0) -> None:
         self._verify = verify
@@ -194,7 +202,8 @@ class Verifier:
         self.seen = 0
 
     async def verify(self) -> Verification | None:
-        """Of the whole log. None: it is not done yet, and goes on in the background; the next call gets its result."""
+        """Verify the whole log. Return None if it takes longer than `patience`; the verification continues in the background, and
+        the next call returns its result."""
         if self._under_way is None:
             self.seen = 0
             self._under_way = start_task(self._run(WHOLE), what="verification of the whole log")
@@ -242,18 +251,18 @@ async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: 
 
 @routes.get("/verify", AUDIT, response_model=LogVerification)
 async def verify_audit(request: Request, query: VerifyQuery, verifier: Verifier) -> Response:
-    """Compute the hashes of the log again from the stored bytes: of all of it, or of a part."""
+    """Compute the hashes of the whole log or a part of it again from the stored bytes, and compare them."""
     if query.after is not None and query.checkpoint is not None:
         raise Malformed.at("checkpoint", "give a checkpoint or a position, not both")
     if query.after is not None or query.checkpoint is not None or query.page_size is not None:
         most = None if query.page_size is None else max(query.page_size, 1)
-        kept = None if query.checkpoint is None else last_note(query.checkpoint)
+        last_checkpoint = None if query.checkpoint is None else last_note(query.checkpoint)
         try:
-            found = await verifier.part(Extent(since=query.after or 0, checkpoint=kept, most=most))
+            verification = await verifier.part(Extent(since=query.after or 0, checkpoint=last_checkpoint, most=most))
         except NoCheckpoint as fault:
             raise Malformed.at("checkpoint", str(fault)) from None
-        following = None if found.next is None else f"/api/audit/verify?after={found.next}&pageSize={most}"
-        return Response(200, LogVerification.of(found, following))
+        following = None if verification.next is None else f"/api/audit/verify?after={verification.next}&pageSize={most}"
+        return Response(200, LogVerification.of(verification, following))
     whole = await verifier.verify()
     if whole is None:
         return Response(200, LogVerification.under_way(verifier.seen), headers=(("retry-after", "5"),))
@@ -264,7 +273,7 @@ async def verify_audit(request: Request, query: VerifyQuery, verifier: Verifier)
 async def list_audit_history(
     request: Request, aggregate: str, id: str, query: HistoryQuery, audit: AuditQueries, catalogue: Catalogue
 ) -> Response:
-    """The events of one aggregate, oldest first. Where there are more, the header Link has the address of the next page."""
+    """The events of one aggregate, oldest first. If there are more, the header Link holds the address of the next page."""
     key, limit = _key(aggregate, id, catalogue), min(query.page_size, LARGEST)
     page = await audit.history(aggregate, key, after=query.after, limit=limit)
     if not page.entries and not (query.after and (await audit.history(aggregate, key, limit=1)).entries):
@@ -283,25 +292,25 @@ async def get_audit_state(
     if query.version is not None and query.at is not None:
         raise Malformed.at("at", "give a version or a time, not both")
     at, key = _whole_millisecond(query.at), _key(aggregate, id, catalogue)
-    found = await audit.past_state(aggregate, key, version=query.version, at=at)
-    if found is None:
+    past_state = await audit.past_state(aggregate, key, version=query.version, at=at)
+    if past_state is None:
         raise NotFound(
             aggregate, id, sentence=_never(query, await audit.lifetime(aggregate, key), f"The {aggregate.replace('_', ' ')} {id}")
         )
-    position = found.position if query.version is not None else await audit.position_at(at)
+    position = past_state.position if query.version is not None else await audit.position_at(at)
     shown = AggregateState.model_construct(
         aggregate=aggregate,
-        id=found.root.key,
-        version=found.root.version,
-        position=found.position,
-        recorded_at=found.recorded_at,
-        state=await past.shown(found.root, position=position, base_url=request.base_url),
+        id=past_state.root.key,
+        version=past_state.root.version,
+        position=past_state.position,
+        recorded_at=past_state.recorded_at,
+        state=await past.shown(past_state.root, position=position, base_url=request.base_url),
     )
     return Response(200, shown)
 
 
 def _never(query: PastStateQuery, lifetime: Lifetime | None, name: str) -> str:
-    """What there is instead of the version or the time that was requested; nothing for what never existed."""
+    """Return a sentence that names the nearest existing version or time; empty if the aggregate never existed."""
     if lifetime is None:
         return ""
     if query.version is not None:
@@ -320,12 +329,13 @@ def _id(query: AuditEntriesQuery) -> str | None:
 
 
 def _whole_millisecond(moment: datetime | None) -> datetime | None:
-    """Responses show milliseconds and the log stores microseconds: a time from a response means the end of its millisecond."""
+    """Return the end of the millisecond. Responses show milliseconds but the log stores microseconds, so a time copied from a
+    response means all of its millisecond."""
     return moment + _REST_OF_MILLISECOND if moment is not None else None
 
 
 def _next(query: AuditEntriesQuery, last: int, selection: EntryFilter) -> str:
-    """The address of the next page: the same filters, after the end of this page."""
+    """Return the address of the next page: the same filters, after the end of this page."""
     filters = {
         name: iso(value) if name in ("from", "to") else value
         for name, value in query.model_dump(by_alias=True, exclude_none=True, exclude={"order", "page_size"}).items()

@@ -1,1 +1,1 @@
-"""The web console: its built files, which every browser on the network may load. What it shows comes from the API."""
+"""The web console: its built files, which every browser on the network may load. Its data come from the API."""

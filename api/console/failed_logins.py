@@ -1,4 +1,4 @@
-"""Logins that are counted: wrong keys for each address, and logins of each key. After some of them who asks has to wait."""
+"""Limits on logins: on wrong keys from each address, and on logins with each key."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ MOST: Final = 10
 SECONDS: Final = 60
 _ADDRESSES: Final = 10_000
 MOST_OF_KEY: Final = 20
-"""In each process. A session in use is newer than those of a minute before, so logins at this rate do not end it."""
+"""Logins with one key in a minute, in each process. Sessions in use are newer than the logins of the minute before, so logins at
+this rate do not end them."""
 _KEYS: Final = 10_000
 
 
 class FailedLogins:
-    """At most `MOST` in `SECONDS` after the last one, of each address; IPv6 addresses count by their network of 64 bits. Only wrong
-    keys count: the right one is not kept out by whoever shares its address."""
+    """A limit of `MOST` wrong keys from each address; the count expires `SECONDS` after the last one. IPv6 addresses are counted by
+    their network of 64 bits. A correct key is always accepted, so an address that others share does not lock anyone out."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._counts: TTLCache[str, int] = TTLCache(_ADDRESSES, SECONDS, timer=monotonic)
 
     def failed(self, address: str) -> None:
-        """Count a wrong key. Raises `TooManyRequests`."""
+        """Count a wrong key. Raise `TooManyRequests` if there were too many."""
         network = _network(address)
         failed = self._counts.get(network, 0)
         if failed >= MOST:
@@ -37,13 +38,14 @@ class FailedLogins:
 
 
 class LoginsOfKeys:
-    """At most `MOST_OF_KEY` in a minute with one key: each is a session and may end another of the key."""
+    """A limit of `MOST_OF_KEY` logins per minute with one key. Each login is a session and may end another session of the key."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._counts: TTLCache[str, list[int]] = TTLCache(_KEYS, SECONDS, timer=lambda: clock().timestamp())
 
     def begun(self, key_id: str) -> bool:
-        """Count a login; whether it is the first one of the key in this minute. Raises `TooManyRequests`."""
+        """Count a login and return True if it is the first with this key in this minute. Raise `TooManyRequests` if there were too
+        many."""
         count = self._counts.setdefault(key_id, [0])
         if count[0] >= MOST_OF_KEY:
             raise TooManyRequests("Too many logins with this key; wait a minute.", retry_after=SECONDS)

@@ -1,4 +1,4 @@
-"""The built files of the console, kept in memory with their compressed forms, and the headers that they are sent with."""
+"""The built files of the console, held in memory with their compressed forms, and their response headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from api.http.static import HTML, SCRIPT, STYLE
 from domain.kernel.errors import NotFound
 
 _PLACES: Final = (Path(__file__).parent / "built", Path(__file__).parents[2] / "console" / "dist")
-"""In an installed package, and in the source tree."""
+"""The folder of the built files in an installed package and in the source tree."""
 _INDEX: Final = "index.html"
 _ASSETS: Final = "assets/"
 _TYPES: Final = {
@@ -25,7 +25,7 @@ _TYPES: Final = {
     ".woff2": "font/woff2",
 }
 _CODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
-"""Which are made when the console is built, best first."""
+"""The compressed forms that the build of the console makes, best first."""
 _FOREVER: Final = "public, max-age=31536000, immutable"
 
 
@@ -37,9 +37,8 @@ class _File:
 
 
 class ConsoleFiles:
-    """All files below a folder. Without one the console is not built, and every path is 404.
-
-    `media_origins` are other origins that players in the console may load from."""
+    """All files below a folder. Without a folder the console is not built, and every path is 404. `media_origins` are other origins
+    that players in the console may load from."""
 
     def __init__(self, folder: Path | None, *, media_origins: Sequence[str] = ()) -> None:
         self._files = {} if folder is None else _read(folder)
@@ -51,7 +50,8 @@ class ConsoleFiles:
         )
 
     def response(self, name: str, request: Request) -> Response:
-        """The file, or the page for every path that is no file: its address is one of the console's own. Raises `NotFound`."""
+        """Return the file, or the index page for a path without a file, because the console routes in the browser. Raise `NotFound`
+        for missing assets."""
         if not self._files:
             raise NotFound("console", name, sentence="The console is not built; `make console` builds it.")
         file = self._files.get(name)
@@ -69,12 +69,12 @@ class ConsoleFiles:
 
 
 def built_console() -> Path | None:
-    """Where the built files lie; None: nowhere."""
+    """Return the folder of the built files; None if the console is not built."""
     return next((folder for folder in _PLACES if (folder / _INDEX).is_file()), None)
 
 
 def content_security_policy(media_origins: Sequence[str]) -> str:
-    """Nothing from elsewhere, nothing inline, in no frame. Only players may load from the `media_origins`."""
+    """Return a policy that forbids other origins, inline content and frames. Only players may load from the `media_origins`."""
     media = " ".join(("", *media_origins))
     return "; ".join(
         (
@@ -100,7 +100,7 @@ def _read(folder: Path) -> Mapping[str, _File]:
         file.relative_to(folder).as_posix(): _File(
             _TYPES.get(file.suffix, "application/octet-stream"),
             file.read_bytes(),
-            {coding: beside.read_bytes() for coding, suffix in _CODINGS if (beside := Path(f"{file}{suffix}")).is_file()},
+            {coding: compressed.read_bytes() for coding, suffix in _CODINGS if (compressed := Path(f"{file}{suffix}")).is_file()},
         )
         for file in sorted(folder.rglob("*"))
         if file.is_file() and file.suffix not in coded
@@ -108,6 +108,6 @@ def _read(folder: Path) -> Mapping[str, _File]:
 
 
 def _codings(accepted: str | None) -> frozenset[str]:
-    """Those that a browser takes. One with the weight 0 is refused."""
+    """Return the content codings that a browser accepts. A coding of weight 0 is not accepted."""
     parts = [part.replace(" ", "").lower().partition(";") for part in (accepted or "").split(",")]
     return frozenset(name for name, _, weight in parts if weight not in ("q=0", "q=0.0", "q=0.00", "q=0.000"))

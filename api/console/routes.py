@@ -20,7 +20,7 @@ _NOT_BUILT: Final = {404: "The console is not built, or has no such file"}
 
 @root.get("/", OPEN, status=302, documented=False)
 async def go_to_console(request: Request) -> Response:
-    """Who types the address of the server alone is a person."""
+    """Redirect to the console. A request of the server's bare address comes from a person."""
     return Response(302, headers=(("location", "/console/"), ("cache-control", "no-cache")))
 
 

@@ -28,7 +28,7 @@ _NEVER_STORED = ("cache-control", "no-store")
 _WRONG = {401: "The key is not valid, or there is no session"}
 _OTHER_PAGE = {403: "A page of another origin may have made the request"}
 _UNAVAILABLE = {503: "The database is not available"}
-_TOO_MANY = {429: "Too many wrong keys came from this address, or too many logins with this key; see Retry-After"}
+_TOO_MANY = {429: "There were too many wrong keys from this address, or too many logins with this key; see Retry-After"}
 
 Key = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=512)]
 
@@ -42,11 +42,11 @@ class LogInRequest(Wire):
 
 
 class Session(Wire):
-    """A session of the console. It ends earlier without requests, and with its key."""
+    """A session of the console. It also ends after a time without requests, and when its key ends."""
 
     client: str = Field(description="The name of the client.", examples=["admin"])
     roles: list[str] = Field(description="The roles of the client.", examples=[["admin"]])
-    expires_at: Instant = Field(description="When the session ends at the latest.")
+    expires_at: Instant = Field(description="The time when the session ends at the latest.")
 
     @classmethod
     def of(cls, session: ConsoleSession) -> Session:
@@ -54,7 +54,7 @@ class Session(Wire):
 
 
 class Logins:
-    """Logs in and out, with limits. The first login of a key in a minute gets an entry in the log store, and each logout."""
+    """Logins and logouts, with limits. Each logout and the first login with a key in a minute are written to the log store."""
 
     def __init__(self, sessions: ConsoleSessions, logbook: Logbook, *, clock: Clock) -> None:
         self.sessions = sessions
@@ -64,7 +64,7 @@ class Logins:
         self._logbook = logbook
 
     async def begin(self, address: str, key: str) -> tuple[str, ConsoleSession]:
-        """Raises `Unauthenticated` and `TooManyRequests`."""
+        """Begin a session and return its token. Raise `Unauthenticated` for a wrong key and `TooManyRequests` at a limit."""
         firsts: list[bool] = []
         begun = await self.sessions.begin(key, admit=lambda key_id: firsts.append(self.of_keys.begun(key_id)))
         if begun is None:
@@ -75,7 +75,7 @@ class Logins:
         return begun
 
     async def note(self, what: str, session: ConsoleSession) -> None:
-        """Add an entry of the client. If it cannot be stored, it is logged."""
+        """Write an entry for the client to the log store, or to the process log if the store is unavailable."""
         name = session.client.name
         try:
             await self._logbook.add(Level.INFO, what, username=name, logger="medialedger", subject=f"console/{name}")
@@ -106,7 +106,7 @@ async def get_console_session(request: Request, browsers: BrowserSessions) -> Re
 
 @routes.delete("", OPEN, status=204, errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
 async def delete_console_session(request: Request, browsers: BrowserSessions, logins: Logins) -> Response:
-    """End the session of the request's cookie. The response removes the cookie, also where the session had ended before."""
+    """End the session of the request's cookie. The response removes the cookie, even if the session had already ended."""
     forget = cookie(request, "", seconds=0)
     try:
         session = await browsers.session(request, changes=True)

@@ -18,7 +18,7 @@ _MAX_READERS: Final = 20
 _MAX_READERS_WITHOUT_KEY: Final = 15
 _READERS: Final = "dashboard readers"
 NOBODY: Final = " "
-"""Stands for all names that no client has: callers without a key share its reader."""
+"""A name that no client can have. Callers without a key that ask for any unknown client share one reader under it."""
 Read = Callable[[str | None], Awaitable[Any]]
 _Audience = tuple[str | None, bool]
 
@@ -37,7 +37,7 @@ class _Reader(BackgroundTask):
         self.seats: Sequence[str] = ()
 
     async def next_frame(self, last: bytes) -> bytes:
-        """The latest frame as soon as it differs from `last`; empty when nothing changes for a while."""
+        """Return the latest frame as soon as it differs from `last`; return b"" if it does not change for `SILENCE` seconds."""
         changed = self._changed
         if self.frame == last:
             with suppress(TimeoutError):
@@ -60,7 +60,8 @@ class _Reader(BackgroundTask):
 
 
 class DashboardBroadcast:
-    """`read` reads the dashboard of one client, or (None) of all. `pause` is in seconds."""
+    """The readers of the dashboard and their subscribers. `read` reads the dashboard of one client, or of all clients if it is
+    None. `pause` is in seconds."""
 
     def __init__(self, read: Read, *, strangers: Strangers | None = None, seats: Seats | None = None, pause: float = 0.5) -> None:
         self._read = read
@@ -75,13 +76,13 @@ class DashboardBroadcast:
         return len(self._readers)
 
     async def frames(self, client: str | None, *, has_key: bool) -> AsyncGenerator[bytes, None]:
-        """Without end; the first at once. A slow subscriber misses frames in between, never the latest. With `has_key` they show
-        everything."""
+        """Yield frames without end, the first immediately. A slow subscriber misses intermediate frames but never the latest. With
+        `has_key` the frames are not masked."""
         audience = (client, has_key)
         reader = self._readers.get(audience)
         if reader is None:
-            wanted = {} if has_key else {f"{_READERS}, without a key": _MAX_READERS_WITHOUT_KEY}
-            seats = await take_all(self._seats, {**wanted, _READERS: _MAX_READERS})
+            limits = {} if has_key else {f"{_READERS}, without a key": _MAX_READERS_WITHOUT_KEY}
+            seats = await take_all(self._seats, {**limits, _READERS: _MAX_READERS})
             if not seats:
                 yield FULL
                 return
@@ -105,7 +106,8 @@ class DashboardBroadcast:
             self._seats.leave(kind)
 
     async def _reader(self, audience: _Audience, seats: Sequence[str]) -> _Reader:
-        """Uses the seats. Another subscriber may have started the same reader in the meantime."""
+        """Return the reader of an audience, which takes the seats. Another subscriber may have started it in the meantime; the
+        seats are released then."""
         if audience in self._readers:
             self._leave(seats)
             return self._readers[audience]

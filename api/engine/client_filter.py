@@ -1,4 +1,4 @@
-"""Who asks for jobs. The calls are open: the header `client` limits the answer and grants nothing, and a key shows it in full."""
+"""The client of an open call. The header `client` filters the answer and grants nothing; a key makes the answer unmasked."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from projections.clients.directory import ClientDirectory
 
 
 class ClientFilter:
-    """An admin works with the jobs of all clients, so the name of an admin limits nothing."""
+    """Filters jobs by the client of the header. An admin works with the jobs of all clients, so the name of an admin filters
+    nothing."""
 
     def __init__(self, directory: ClientDirectory, callers: KnownCallers) -> None:
         self._directory = directory
         self._callers = callers
 
     async def subscriber(self, request: Request) -> Subscriber:
-        """Who asks for a stream. Streams need no key; who shows one, or a session, has a better seat, as long as it stands."""
+        """Return the subscriber of a stream. Streams need no key; a caller with a key or a session has a better seat while the key
+        or session is valid."""
         share = share_of((request.scope.get("client") or ("",))[0])
         caller = await self._callers.find(request)
         if caller is None:
@@ -30,7 +32,7 @@ class ClientFilter:
         return Subscriber(share, has_key=True, client=caller.name, lasts=partial(self._callers.lasts, request, roles))
 
     async def sees_all(self, request: Request) -> bool:
-        """Whether the caller may read what is protected, and so sees addresses and machines too. A wrong key counts as none."""
+        """Return True if the caller may read protected data, which include addresses and machines. A wrong key counts as no key."""
         caller = await self._callers.find(request)
         return caller is not None and _sees_all(caller)
 
@@ -38,7 +40,7 @@ class ClientFilter:
         return bool(await self._directory.roles_of(name))
 
     async def of(self, request: Request) -> str | None:
-        """The client whose jobs are shown, or None: all jobs."""
+        """Return the client whose jobs are shown; None for all jobs."""
         client = request.header("client")
         if client is None or Role.ADMIN in await self._directory.roles_of(client):
             return None

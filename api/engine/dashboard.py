@@ -25,16 +25,16 @@ from projections.job.settings import EngineSettingsQueries
 routes = Router(surface=ENGINE, tag="Job engine")
 
 _DEFAULT_CLIENT: Final = "admin"
-"""The client whose settings are shown where no client is named."""
+"""The client whose settings are shown if the request names no client."""
 
 _MAX_LIVE: Final = 100
-"""Jobs of each state in the stream. Each change of a task sends all of it again; of 1000 jobs that would be 400 kB a second."""
+"""Jobs of each state in the stream. Each change of a task sends all of them again, so 1000 jobs would be 400 kB per second."""
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 class Dashboards:
-    """Reads the dashboard of one client or (None) of all."""
+    """Reads the dashboard of one client, or of all clients if it is None."""
 
     def __init__(self, boards: BoardQueries, settings: EngineSettingsQueries) -> None:
         self._boards = boards
@@ -44,7 +44,8 @@ class Dashboards:
         return Dashboard.of(await self._boards.board(client), await self._settings_of(client))
 
     async def read_live(self, client: str | None) -> LiveDashboard:
-        """A frame of the stream: the first jobs, the number of all, and the progress of the tasks of the started jobs."""
+        """Return a frame of the stream: the first jobs, the number of all jobs, and the progress of the tasks of the started
+        jobs."""
         board = await self._boards.board(client)
         first = Board(board.started[:_MAX_LIVE], board.queued[:_MAX_LIVE], board.scheduled[:_MAX_LIVE])
         counts = DashboardCounts.model_construct(
@@ -61,16 +62,17 @@ class Dashboards:
 
 @routes.get("/dashboard", OPEN, response_model=Dashboard, errors=UNAVAILABLE)
 async def get_dashboard(request: Request, dashboards: Dashboards, clients: ClientFilter, strangers: Strangers) -> Response:
-    """Started jobs in the order of their ids; queued jobs in the order in which they start; scheduled jobs by their time.
+    """The started jobs by id, the queued jobs in the order in which they start, and the scheduled jobs by their time.
 
-    With the header client, only the jobs of that client; an admin sees all. At most 1000 jobs of each state."""
+    With the header client, only the jobs of that client; an admin sees all. At most 1000 jobs of each state.
+    """
     shown = await dashboards.read(await clients.of(request))
     return Response(200, await strangers.body(shown, in_full=await clients.sees_all(request)))
 
 
 @routes.get("/dashboard.html", OPEN, status=302, documented=False)
 async def go_to_jobs(request: Request, query: FormerPageQuery) -> Response:
-    """A page of earlier versions, which people have among their bookmarks: the console shows the same, and more."""
+    """Redirect the dashboard page of earlier versions, which people have bookmarked, to the console."""
     place = f"/{query.job}" if query.job and _NUMBER.fullmatch(query.job) else ""
     return Response(302, headers=(("location", f"/console/jobs{place}"),))
 
@@ -79,14 +81,15 @@ async def go_to_jobs(request: Request, query: FormerPageQuery) -> Response:
 async def stream_dashboard(
     request: Request, query: DashboardQuery, broadcast: DashboardBroadcast, clients: ClientFilter
 ) -> Response:
-    """The dashboard as server-sent events, whenever it changes and at most twice a second.
+    """The dashboard as server-sent events, sent when it changes and at most twice per second.
 
     Each event holds the fields of GET /engine/dashboard with the first 100 jobs of each state; `counts`, the number of jobs of each
-    state; and `tasks`, the tasks of the started jobs, with `fraction` from 0 to 1. The event `away` says that the database does not
-    answer at the moment."""
+    state; and `tasks`, the tasks of the started jobs, with `fraction` from 0 to 1. The event `away` means that the database does
+    not answer at the moment.
+    """
     client = await clients.of(request)
     if None not in (client, query.client) and client != query.client:
-        raise Malformed.at("client", "is another than the one of the header")
+        raise Malformed.at("client", "must be the client of the header")
     shown, subscriber = client if query.client is None else query.client, await clients.subscriber(request)
     if not (shown is None or subscriber.has_key or await clients.exists(shown)):
         shown = NOBODY

@@ -18,10 +18,11 @@ routes = Router(surface=ENGINE, tag="Job engine")
 
 @routes.get("/health", WRITE, response_model=EngineHealth)
 async def get_engine_health(request: Request, counts: JobCounts, settings: EngineSettingsQueries) -> Response:
-    """The client's jobs and tasks by state, its limits, and the load of each queue, of all clients.
+    """The client's jobs and tasks by state, its limits, and the load of each queue across all clients.
 
     `relational_store` is the PostgreSQL database of the log and the views, `cache_store` the tables of leases and progress in the
-    same database. Failed jobs and tasks are among those that are completed or processed."""
+    same database. Failed jobs and tasks are included in the completed and processed numbers.
+    """
     client = request.caller.name
     of_client, queues, warnings, limits = await asyncio.gather(
         counts.of(client), counts.queues(), counts.warnings(), settings.of([client])

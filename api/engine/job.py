@@ -42,12 +42,12 @@ from projections.kernel.slices import in_slices
 routes = Router(surface=ENGINE, tag="Job engine")
 
 _OK: Literal["ok"] = "ok"
-_TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
+_TOO_MANY: Final = {429: "The client has reached its limit of waiting jobs; see Retry-After"}
 
 
 @routes.get("/", OPEN, response_model=EngineAlive)
 async def check_engine(request: Request) -> Response:
-    """Whether the engine answers."""
+    """Confirm that the engine answers."""
     return Response(200, EngineAlive.model_construct(result=_OK))
 
 
@@ -56,7 +56,7 @@ async def job_submitted(request: Request, outcome: Outcome[Job]) -> Response:
 
 
 def _accepted(job: Job, outcome: Outcome[Job]) -> Response:
-    """With the header Warning where the film of the job will not be shown."""
+    """Return the accepted job, with the header Warning if the film of the job will not be shown."""
     hidden = why_hidden(outcome.aggregates)
     headers = () if hidden is None else (("Warning", f"299 - {json.dumps(hidden)}"),)
     return Response(200, JobAccepted.of(job), headers=headers)
@@ -64,7 +64,7 @@ def _accepted(job: Job, outcome: Outcome[Job]) -> Response:
 
 @routes.post("/job", WRITE, response_model=JobAccepted, respond=job_submitted, errors=_TOO_MANY)
 async def submit_job(request: Request, body: SubmitJobRequest, handlers: JobHandlers, waiting: WaitingJobs) -> Outcome[Job]:
-    """Submit a job. It is queued at once, unless it has a time or a semaphore to wait for."""
+    """Submit a job. It is queued immediately unless it has a start time or a semaphore."""
     await waiting.admit(request.caller.name)
     return await handlers.submit_job(new_job(request, body), invocation=request.invocation)
 
@@ -79,7 +79,7 @@ async def job_updated(request: Request, outcome: Outcome[Job]) -> Response:
 async def update_job(
     request: Request, job_id: int, body: ChangeJobRequest, handlers: JobHandlers, jobs: JobQueries
 ) -> Outcome[Job]:
-    """Pause, resume or break a job off, or change its priority, time or semaphore; all or nothing."""
+    """Pause, resume or break a job, or change its priority, time or semaphore; all changes or none are made."""
     changes = job_changes(request, body)
     await _check_owner(request, jobs, job_id)
     return await handlers.update_job(job_id, changes, invocation=request.invocation)
@@ -91,14 +91,14 @@ async def job_rerun(request: Request, outcome: Outcome[Job]) -> Response:
 
 @routes.post("/jobs/{job_id}/rerun", WRITE, response_model=JobAccepted, respond=job_rerun, errors=_TOO_MANY)
 async def rerun_job(request: Request, job_id: int, handlers: JobHandlers, jobs: JobQueries, waiting: WaitingJobs) -> Outcome[Job]:
-    """Break a job off, whatever its state, and submit another with the same parameters. The id is the new job's."""
+    """Break a job, whatever its state, and submit another with the same parameters. The id in the response is the new job's."""
     await waiting.admit(await _check_owner(request, jobs, job_id))
     return await handlers.rerun_job(job_id, headers=headers_for_log(request), invocation=request.invocation)
 
 
 @routes.get("/jobs/{job_id}", OPEN, response_model=SingleJob, errors=UNAVAILABLE)
 async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: ClientFilter, strangers: Strangers) -> Response:
-    """One job. With the header client only a job of that client is found; an admin finds every job."""
+    """The job with this number. With the header client, jobs of other clients are not found; an admin finds every job."""
     job = await jobs.by_id(job_id, await clients.of(request), place=True)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))
@@ -108,14 +108,15 @@ async def get_job(request: Request, job_id: int, jobs: JobQueries, clients: Clie
 
 @routes.get("/jobs", OPEN, response_model=list[FullJob], errors=UNAVAILABLE)
 async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, clients: ClientFilter, strangers: Strangers) -> Response:
-    """Jobs that every filter finds, the latest first unless another order is asked for.
+    """The jobs that match every filter, by default the newest first.
 
-    The header client filters too, unless it names an admin. The header Link has the address of the next page, if there is one."""
+    The header client filters too, unless it names an admin. The header Link holds the address of the next page, if there is one.
+    """
     client = await clients.of(request)
-    wanted = job_filter(query, client=client)
+    selection = job_filter(query, client=client)
     if None not in (client, query.client) and client != query.client:
         return Response(200, [])
-    page = await jobs.search(wanted)
+    page = await jobs.search(selection)
     headers: tuple[tuple[str, str], ...] = ()
     if page.more and query.order_by not in UNPAGED:
         headers = (next_after(request, place(page.end(query.order_by))),)
@@ -127,7 +128,7 @@ async def list_jobs(request: Request, query: JobsQuery, jobs: JobQueries, client
 
 
 def _with_less(rows: Sequence[JobRow]) -> Iterator[JobRow]:
-    """Without the parameters of the jobs after `MOST_PARAMETERS` of them."""
+    """Yield the rows, without the parameters of the jobs after the first `MOST_PARAMETERS` bytes of parameters."""
     size = 0
     for row in rows:
         size += len(row.parameters or "")
@@ -135,7 +136,7 @@ def _with_less(rows: Sequence[JobRow]) -> Iterator[JobRow]:
 
 
 async def _check_owner(request: Request, jobs: JobQueries, job_id: int) -> str:
-    """A client changes its own jobs, an admin any job. Gives the job's client."""
+    """Return the job's client. Raise an error unless the caller is that client or an admin."""
     job = await jobs.by_id(job_id)
     if job is None:
         raise NotFound(Job.KIND, str(job_id))

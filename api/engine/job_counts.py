@@ -1,4 +1,4 @@
-"""How many jobs are in each state: docs/reference/api/job-engine.md#counts."""
+"""Numbers of jobs by state: docs/reference/api/job-engine.md#counts."""
 
 from __future__ import annotations
 
@@ -27,41 +27,42 @@ _FRESH: Final = 1.0
 
 
 class WorkflowTotals(StateCounts):
-    """How many jobs of a workflow there are, by state and in all."""
+    """The number of jobs of a workflow, by state and in total."""
 
     workflow: str = Field(description="Name of the workflow.")
-    total: int = Field(description="How many jobs of it there are in all.", examples=[9])
+    total: int = Field(description="Total number of jobs of the workflow.", examples=[9])
 
 
 class JobTotals(StateCounts):
-    """How many jobs there are, by state and in all."""
+    """The number of jobs, by state and in total."""
 
-    total: int = Field(description="How many jobs there are in all.", examples=[9])
-    workflows: list[WorkflowTotals] = Field(description="The same of each workflow that has jobs, by name.")
+    total: int = Field(description="Total number of jobs.", examples=[9])
+    workflows: list[WorkflowTotals] = Field(description="The numbers of each workflow that has jobs, by name.")
 
 
 class CountedJobs:
-    """The counts of a second: many consoles cost one query."""
+    """The counts of jobs, read at most once per second, so that many consoles cost one query."""
 
     def __init__(self, counts: JobCounts) -> None:
         self._counts = counts
         self._counted_at = float("-inf")
-        self._known: Sequence[JobTotal] = ()
+        self._totals: Sequence[JobTotal] = ()
         self._counting = asyncio.Lock()
 
     async def now(self) -> Sequence[JobTotal]:
         async with self._counting:
             if time.monotonic() - self._counted_at > _FRESH:
-                self._known = await self._counts.jobs()
+                self._totals = await self._counts.jobs()
                 self._counted_at = time.monotonic()
-            return self._known
+            return self._totals
 
 
 @routes.get("/jobs/counts", OPEN, response_model=JobTotals, errors=UNAVAILABLE)
 async def count_jobs(request: Request, query: JobCountsQuery, counted: CountedJobs, clients: ClientFilter) -> Response:
-    """How many jobs are in each state, in all and of each workflow, a second ago at most.
+    """The number of jobs in each state, in total and for each workflow, at most one second old.
 
-    The header client limits it, as it does the list of jobs."""
+    The header client filters the counts as it filters the list of jobs.
+    """
     allowed = await clients.of(request)
     jobs = [
         job

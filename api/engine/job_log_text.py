@@ -31,7 +31,7 @@ class LogMessage(NamedTuple):
 
 
 def record(entry: LogEvent | LogLine, job: int, *, in_full: bool) -> LogRecord:
-    """Names of machines are `in_full` only."""
+    """Return the record of an entry. Names of machines are shown only `in_full`."""
     task: int | None
     if isinstance(entry, LogLine):
         message, task = _of_line(entry), entry.task or None
@@ -67,12 +67,12 @@ def _of_event(entry: LogEvent, in_full: bool) -> LogMessage:
 
 
 def _of_line(line: LogLine) -> LogMessage:
-    """A line without a task was written while the job waited for its time or its semaphore."""
+    """Return the message of a line. A line without a task was written while the job waited for its time or its semaphore."""
     return LogMessage(line.program or (_WORKER if line.task else _SCHEDULER), Severity(line.severity), line.message)
 
 
 def _accepted(event: events.Accepted, actor: str) -> LogMessage:
-    """In the form in which it was sent."""
+    """Return the request in the form in which it was sent."""
     job: dict[str, Any] = {"workflow": event.submission.workflow, "priority": event.priority}
     if event.run_at is not None:
         job["run_at"] = iso(event.run_at)
@@ -89,7 +89,7 @@ def _scheduled(event: events.Scheduled, actor: str) -> LogMessage:
 
 
 def _run_time_changed(event: events.RunTimeChanged, actor: str) -> LogMessage:
-    return _by_client(f"{actor} set run_at to {iso(event.run_at)}, which is past: the job is due")
+    return _by_client(f"{actor} set run_at to {iso(event.run_at)}, which is in the past: the job is due")
 
 
 def _priority_changed(event: events.PriorityChanged, actor: str) -> LogMessage:
@@ -97,7 +97,7 @@ def _priority_changed(event: events.PriorityChanged, actor: str) -> LogMessage:
 
 
 def _semaphore_changed(event: events.SemaphoreChanged, actor: str) -> LogMessage:
-    change = "took the semaphore away" if event.semaphore is None else f"set the semaphore to {event.semaphore.url}"
+    change = "removed the semaphore" if event.semaphore is None else f"set the semaphore to {event.semaphore.url}"
     return _by_client(f"{actor} {change}")
 
 
@@ -116,8 +116,8 @@ def _paused(event: events.Paused, actor: str) -> LogMessage:
 
 
 def _broken(event: events.Broken, actor: str) -> LogMessage:
-    again = "" if event.rerun_as is None else f"; it is run again as job {event.rerun_as}"
-    return LogMessage(_API, Severity.WARN, f"{actor} broke the job off{again}")
+    again = "" if event.rerun_as is None else f"; it runs again as job {event.rerun_as}"
+    return LogMessage(_API, Severity.WARN, f"{actor} broke the job{again}")
 
 
 def _completed(event: events.Completed, actor: str) -> LogMessage:
@@ -150,7 +150,7 @@ def _task_lease_expired(event: events.TaskLeaseExpired, actor: str) -> LogMessag
 
 
 def _task_interrupted(event: events.TaskInterrupted, actor: str) -> LogMessage:
-    return LogMessage(_WORKER, Severity.INFO, f"The task {event.name} was given back by a worker that stops")
+    return LogMessage(_WORKER, Severity.INFO, f"The task {event.name} was returned to the queue by a worker that is stopping")
 
 
 def _by_client(message: str) -> LogMessage:
@@ -160,7 +160,7 @@ def _by_client(message: str) -> LogMessage:
 def _retried(message: str, retry_at: datetime | None) -> LogMessage:
     if retry_at is None:
         return LogMessage(_WORKER, Severity.ERROR, message)
-    return LogMessage(_WORKER, Severity.WARN, f"{message}; it is tried again at {iso(retry_at)}")
+    return LogMessage(_WORKER, Severity.WARN, f"{message}; it will be retried at {iso(retry_at)}")
 
 
 _RENDERERS: Final[Mapping[type[DomainEvent], Callable[[Any, str], LogMessage]]] = {

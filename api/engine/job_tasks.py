@@ -1,4 +1,4 @@
-"""The tasks of a job: how far they are, and every run of each. docs/reference/api/job-engine.md#tasks. Needs no key."""
+"""The tasks of a job with their progress and all their runs. docs/reference/api/job-engine.md#tasks. Needs no key."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ class PublishedFile(EngineModel):
 
 
 class TaskRunRecord(EngineModel):
-    """One run of a task."""
+    """A run of a task."""
 
-    attempt: int = Field(description="Number of the attempt, from 1; a resume begins again.")
+    attempt: int = Field(description="Number of the attempt, from 1; a resumed job begins at 1 again.")
     worker: str = Field(description="The process that ran it: its host and an id.")
-    started_at: Instant = Field(description="When it began.")
-    ended_at: Instant | None = Field(description="When it ended; null while it runs.")
-    outcome: RunOutcome = Field(description="How it ended; broken: with its job.")
-    error: str | None = Field(description="Why it failed; null where it did not.")
-    retry_at: Instant | None = Field(description="When the task may be tried again after it; null where it is not.")
+    started_at: Instant = Field(description="The time when it began.")
+    ended_at: Instant | None = Field(description="The time when it ended; null while it runs.")
+    outcome: RunOutcome = Field(description="The outcome of the run; broken: it was broken with its job.")
+    error: str | None = Field(description="The error; null if it did not fail.")
+    retry_at: Instant | None = Field(description="The earliest time of the next attempt; null if there is none.")
 
     @classmethod
     def of(cls, run: TaskRun, *, in_full: bool) -> TaskRunRecord:
@@ -86,21 +86,21 @@ class JobTask(EngineModel):
     name: str = Field(description="Name of the step.")
     queue: str = Field(description="The queue whose workers run it.")
     after: list[int] = Field(description="Numbers of the tasks that must be completed before it starts.")
-    state: TaskStateName = Field(description="publishing: the step has ended, and its files are moved to their places.")
+    state: TaskStateName = Field(description="publishing: the step has ended, and its files are being moved to their places.")
     attempts: int = Field(description="Attempts since the job was last resumed.")
-    worker: str | None = Field(description="Host and process that work, or worked, on it; null before the first attempt.")
-    due_at: Instant | None = Field(description="Not tried again before this time; null where it waits for nothing but its turn.")
-    started_at: Instant | None = Field(description="When the last attempt began; null before the first.")
-    ended_at: Instant | None = Field(description="When the last attempt ended; null while it runs.")
-    fraction: float = Field(description="How far the current run is, from 0 to 1.")
-    message: str = Field(description="What the step says of its progress, or of its result; may be empty.")
-    error: str | None = Field(description="Why the last run failed; null where it did not.")
+    worker: str | None = Field(description="Host and process of the current or last attempt; null before the first.")
+    due_at: Instant | None = Field(description="The earliest time of the next attempt; null if it waits only for its turn.")
+    started_at: Instant | None = Field(description="The time when the last attempt began; null before the first.")
+    ended_at: Instant | None = Field(description="The time when the last attempt ended; null while it runs.")
+    fraction: float = Field(description="Progress of the current run, from 0 to 1.")
+    message: str = Field(description="The message of the step about its progress or result; may be empty.")
+    error: str | None = Field(description="The error of the last run; null if it did not fail.")
     files: list[PublishedFile] = Field(description="Files that the task published.")
-    runs: list[TaskRunRecord] = Field(description="All runs, the first one first.")
+    runs: list[TaskRunRecord] = Field(description="All runs, the oldest first.")
 
     @classmethod
     def of(cls, job: Job, task: Task, *, progress: TaskProgress | None, runs: Sequence[TaskRun], in_full: bool) -> JobTask:
-        said = "" if progress is None else progress.message
+        reported = "" if progress is None else progress.message
         return cls.model_construct(
             task_id=task.plan.id,
             name=task.plan.name,
@@ -113,7 +113,7 @@ class JobTask(EngineModel):
             started_at=task.started_at,
             ended_at=task.ended_at,
             fraction=0.0 if progress is None else round(progress.fraction, 4),
-            message=task.result.message if task.result is not None and task.result.message else said,
+            message=task.result.message if task.result is not None and task.result.message else reported,
             error=task.error or None,
             files=[PublishedFile.of(output) for output in task.outputs],
             runs=[TaskRunRecord.of(run, in_full=in_full) for run in runs if run.task == task.plan.id],
@@ -121,20 +121,20 @@ class JobTask(EngineModel):
 
 
 class JobTasks(EngineModel):
-    """The tasks of a job, and what the job itself does not show."""
+    """The tasks of a job, and fields that the job itself does not show."""
 
     id: int = Field(description="Number of the job.")
-    content_id: str = Field(description="What the job is about.")
-    reason: str | None = Field(description="Why the job ended as it did; null while there is nothing to say.")
+    content_id: str = Field(description="The content that the job works on.")
+    reason: str | None = Field(description="The reason why the job ended as it did; null if there is none.")
     semaphore_url: str | None = Field(description="Address of the semaphore that a pending job waits for; null without one.")
-    tasks: list[JobTask] = Field(description="Each task after those that it waits for.")
+    tasks: list[JobTask] = Field(description="The tasks, each after those that it waits for.")
 
 
 class TasksQuery(EngineModel):
-    """The jobs whose tasks are wanted."""
+    """Query of the tasks of several jobs."""
 
     job_ids: Annotated[list[Integer], Listed] = Field(
-        default_factory=list, description="Numbers of at most 1000 jobs, separated by commas; without any the answer is empty."
+        default_factory=list, description="Numbers of at most 1000 jobs, separated by commas; without them the answer is empty."
     )
 
 
@@ -142,12 +142,12 @@ class TasksQuery(EngineModel):
 async def list_tasks(
     request: Request, query: TasksQuery, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries, strangers: Strangers
 ) -> Response:
-    """The tasks of several jobs with their progress, by job and task. A job that `GET /engine/jobs` would not find has none."""
-    wanted = query.job_ids[:LARGEST]
+    """The tasks of several jobs with their progress, by job and task. Jobs that `GET /engine/jobs` would hide have none here."""
+    selected = query.job_ids[:LARGEST]
     client = await clients.of(request)
     if client is not None:
-        wanted = [row.id for row in (await jobs.search(JobFilter(limit=LARGEST, job_ids=wanted, client=client))).rows]
-    shown = [DashboardTask.of(task) for task in await boards.tasks(wanted)]
+        selected = [row.id for row in (await jobs.search(JobFilter(limit=LARGEST, job_ids=selected, client=client))).rows]
+    shown = [DashboardTask.of(task) for task in await boards.tasks(selected)]
     return Response(200, await strangers.body(shown, in_full=await clients.sees_all(request)))
 
 
@@ -162,15 +162,15 @@ async def get_job_tasks(
     boards: BoardQueries,
     strangers: Strangers,
 ) -> Response:
-    """The tasks of a job, each after those that it waits for, with every run."""
+    """The tasks of a job with all their runs. Each task follows the tasks that it waits for."""
     row = await jobs.by_id(job_id, await clients.of(request))
     if row is None:
         raise NotFound(Job.KIND, str(job_id))
-    root, told, progress = await asyncio.gather(streams.load(Job.stream(job_id)), history.events(job_id), boards.tasks([job_id]))
+    root, events, progress = await asyncio.gather(streams.load(Job.stream(job_id)), history.events(job_id), boards.tasks([job_id]))
     if root is None:
         raise NotFound(Job.KIND, str(job_id))
     in_full = await clients.sees_all(request)
-    job, runs, by_task = cast(Job, root), task_runs(told), {one.task: one for one in progress}
+    job, runs, by_task = cast(Job, root), task_runs(events), {task_progress.task: task_progress for task_progress in progress}
     shown = JobTasks.model_construct(
         id=job_id,
         content_id=job.submission.content_id,

@@ -40,9 +40,11 @@ _CURSOR: Final = re.compile(r"(\d{1,18})\.(\d{1,18})")
 class JobLogQuery(EngineModel):
     """A page of a job's log."""
 
-    items: Annotated[Integer, Between(1)] = Field(LARGEST, description="Records at most; default 1000, and more is cut to 1000.")
+    items: Annotated[Integer, Between(1)] = Field(
+        LARGEST, description="Maximum number of records, at most and by default 1000; larger values are reduced to 1000."
+    )
     after: Annotated[str, Field(pattern=f"^{_CURSOR.pattern}$")] | None = Field(
-        None, description="Only records after this place, as the header Link and the ids of the stream name it."
+        None, description="Only records after this position, an id of the stream or of the address in the header Link."
     )
 
     @property
@@ -51,7 +53,7 @@ class JobLogQuery(EngineModel):
 
 
 class LogFollower:
-    """Follows the logs of jobs. `pause` is in seconds: steps write lines without a notification, so the log is polled."""
+    """Follows the logs of jobs. `pause` is in seconds. The log is polled because steps write lines without a notification."""
 
     def __init__(
         self,
@@ -69,15 +71,15 @@ class LogFollower:
         self.subscribers = SubscriberLimit("job log", seats or OwnSeats())
 
     async def frames(self, job: int, cursor: LogCursor, *, in_full: bool) -> AsyncGenerator[bytes, None]:
-        """Until the job has ended and a last poll finds no new entry. While the database is away, it waits. Strangers get all but
-        what is `in_full`."""
+        """Yield the records after `cursor` until the job has ended and a last poll returns no new entry. While the database is
+        unavailable, wait. Records are masked unless `in_full`."""
         silence = 0.0
         while True:
             try:
                 ended, entries = await self.poll(job, cursor)
             except Unavailable:
                 yield AWAY
-                silence = SILENCE  # after its return a beat is sent, even without entries
+                silence = SILENCE  # a beat is sent once the database is back, even without entries
                 await asyncio.sleep(self._pause)
                 continue
             for entry in entries:
@@ -95,7 +97,8 @@ class LogFollower:
                 await asyncio.sleep(self._pause)
 
     async def poll(self, job: int, cursor: LogCursor) -> tuple[bool, Sequence[LogEvent | LogLine]]:
-        """Whether the job has ended, and the next entries. The state is read first, so a job that has ended gives all of them."""
+        """Return True if the job has ended, and the next entries. The state is read first, so no entry of an ended job is
+        missed."""
         row = await self._jobs.by_id(job)
         return row is None or row.state in TERMINAL, (await self._history.since(job, cursor)).entries
 
@@ -110,9 +113,10 @@ async def get_job_log(
     clients: ClientFilter,
     strangers: Strangers,
 ) -> Response:
-    """Events of a job and the lines that its steps wrote, in the order of time and of their ids.
+    """The events of a job and the lines that its steps wrote, ordered by time and id.
 
-    The first record is the request, without credentials. Where there are more, the header Link has the address of the next page."""
+    The first record is the request, without credentials. If there are more, the header Link holds the address of the next page.
+    """
     await _check_known(jobs, job_id, await clients.of(request))
     limit, cursor = min(query.items, LARGEST), query.cursor
     page = await history.since(job_id, cursor, limit=limit)
@@ -126,9 +130,10 @@ async def get_job_log(
 
 @routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
 async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follower: LogFollower, clients: ClientFilter) -> Response:
-    """The same records as server-sent events, as they come; after the job's end a last event named `end`.
+    """The records of the log as server-sent events, as they are written; after the job's end a last event named `end`.
 
-    With Last-Event-ID it goes on after the record with this id."""
+    With Last-Event-ID the stream continues after the record with this id.
+    """
     await _check_known(jobs, job_id, await clients.of(request))
     frames = follower.frames(job_id, _cursor(request), in_full=await clients.sees_all(request))
     return event_stream(follower.subscribers.limited(frames, await clients.subscriber(request)))
@@ -144,6 +149,6 @@ def _id(cursor: LogCursor) -> str:
 
 
 def _cursor(request: Request) -> LogCursor:
-    """An id that is not one of ours is ignored: the log is sent from its beginning."""
+    """Parse Last-Event-ID. An unknown id is ignored: the log is sent from its beginning."""
     match = _CURSOR.fullmatch(request.header("last-event-id") or "")
     return BEGINNING if match is None else LogCursor(int(match[1]), int(match[2]))

@@ -1,4 +1,4 @@
-"""Base of the engine's request and response models. Its names are in snake case: docs/reference/api/job-engine.md."""
+"""Base of the engine's request and response models. Their names are in snake case: docs/reference/api/job-engine.md."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def as_written(name: str) -> str:
 
 
 class EngineModel(Wire):
-    """Fields have the same name in Python and in JSON."""
+    """A model whose fields have the same name in Python and in JSON."""
 
     model_config = ConfigDict(alias_generator=as_written)

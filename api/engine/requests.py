@@ -21,7 +21,7 @@ from projections.kernel.page import LARGEST
 
 _PRIORITIES: Final = {str(number): number for number in range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1)}
 _SEMAPHORE: Final = "sempahore_url"
-"""Spelled so in the API."""
+"""The spelling of the field in the API."""
 
 _NOT_NULL: Final = ("queue_state", "run_at", "priority")
 _CHANGEABLE: Final = (*_NOT_NULL, _SEMAPHORE)
@@ -39,9 +39,9 @@ def _priority(value: Any) -> int:
 
 _BOUNDS = {"type": "integer", "minimum": HIGHEST_PRIORITY, "maximum": LOWEST_PRIORITY}
 Priority = Annotated[int, BeforeValidator(_priority), WithJsonSchema(_BOUNDS)]
-"""1 is the most urgent."""
+"""A priority of a job; 1 is the most urgent."""
 
-ClientName = Annotated[str | None, Field(description="Name of the client; when sent, the one of the header client.")]
+ClientName = Annotated[str | None, Field(description="Name of the client; optional, must equal the header client.")]
 
 
 class RequestedState(IntEnum):
@@ -55,9 +55,11 @@ class RequestedState(IntEnum):
 class JobOptions(EngineModel):
     workflow: Name = Field(description="Name of a workflow, such as http_fetch_verify.")
     priority: Priority = Field(DEFAULT_PRIORITY, description="1 (most urgent) to 10; default 5.")
-    run_at: Instant | None = Field(None, description="Not before this time; null (the default) or a past time: now.")
+    run_at: Instant | None = Field(None, description="Earliest start; null (the default) or a past time: now.")
     sempahore_url: Text | None = Field(
-        None, description="Address that must answer 2xx or 3xx before the job is queued; null (the default) or an empty text: none."
+        None,
+        description="Address that must answer 2xx or 3xx before the job is queued; null (the default) or an empty text: no "
+        "semaphore.",
     )
 
 
@@ -74,9 +76,9 @@ class SubmitJobRequest(EngineModel):
     )
 
     client: ClientName = None
-    job: JobOptions = Field(description="The workflow, and when it runs.")
+    job: JobOptions = Field(description="The workflow and the time of its run.")
     parameters: Annotated[Any, WithJsonSchema({"type": "object"})] = Field(
-        description="Parameters of the workflow, an object; names match exactly, an unknown one is refused."
+        description="Parameters of the workflow, an object; names match exactly, unknown names are refused."
     )
 
 
@@ -85,13 +87,13 @@ class ChangeJobRequest(EngineModel):
 
     client: ClientName = None
     queue_state: Annotated[RequestedState, NamedInt(RequestedState)] | None = Field(
-        None, description="PAUSED, BROKEN, or QUEUED to resume a paused job; by name or number; absent leaves it, null is refused."
+        None, description="PAUSED, BROKEN, or QUEUED to resume a paused job; by name or number; absent keeps it, null is refused."
     )
     run_at: Instant | None = Field(
-        None, description="New time, in UTC without an offset; a past one means now; absent leaves it, null is refused."
+        None, description="New time, in UTC if it has no offset; a past time means now; absent keeps it, null is refused."
     )
-    priority: Priority | None = Field(None, description="1 (most urgent) to 10; absent leaves it, null is refused.")
-    sempahore_url: Text | None = Field(None, description="New semaphore; null or an empty text takes it away, absent leaves it.")
+    priority: Priority | None = Field(None, description="1 (most urgent) to 10; absent keeps it, null is refused.")
+    sempahore_url: Text | None = Field(None, description="New semaphore; null or an empty text removes it, absent keeps it.")
 
 
 def _property(value: Any) -> str:
@@ -121,13 +123,15 @@ _PLACES: Final[Mapping[str, TypeAdapter[Any]]] = {
     "started_at": _MOMENT,
     "ended_at": _MOMENT,
 }
-"""What a place in a list says of the field that orders it."""
+"""The types of the values in the parameter `after`, by the field that orders the list."""
 
 
 class JobsQuery(EngineModel):
-    """Filters combine with AND."""
+    """Query of the list of jobs. Filters combine with AND."""
 
-    items: Annotated[Integer, Between(1)] = Field(10, description="Jobs at most, 1 to 1000; more is cut to 1000; default 10.")
+    items: Annotated[Integer, Between(1)] = Field(
+        10, description="Maximum number of jobs, 1 to 1000; larger values are reduced to 1000; default 10."
+    )
     order_by: OrderColumn = Field("id", description="Field to sort by; default id. Jobs without a value come last.")
     asc: Flag = Field(False, description="1 or true: ascending; default 0.")
     state: Annotated[JobState, NamedInt(JobState)] | None = Field(None, description="One state, by number or name; all by default.")
@@ -135,22 +139,21 @@ class JobsQuery(EngineModel):
     created_to: Instant | None = Field(None, alias="to", description="Created at this time or earlier.")
     failed: Flag | None = Field(
         None,
-        description="true: only failed jobs; false: only others; all by default. With a state it finds completed jobs only.",
+        description="true: only failed jobs; false: only other jobs; all by default. Failed jobs have the state completed.",
     )
     search: str | None = Field(
-        None, description="Text in the content id, the workflow or a text parameter, in any case; all by default."
+        None, description="Text in the content id, the workflow or a text parameter, ignoring case; all by default."
     )
     job_ids: Annotated[list[Integer], Listed] = Field(
         default_factory=list, description="Numbers of jobs, separated by commas; all by default."
     )
     workflow: str | None = Field(None, description="Jobs of the workflow with exactly this name; all by default.")
     client: str | None = Field(None, description="Jobs of this client only; all clients by default.")
-    after: str | None = Field(
-        None, description="Jobs that come after this place in the same order, as the address in the header Link has it."
-    )
+    after: str | None = Field(None, description="Jobs after this position in the same order, as in the address of the header Link.")
 
     def cursor(self) -> JobCursor | None:
-        """Written as the id of a job, and ~ with what it had in another field that orders the list, if anything."""
+        """Parse `after`: the id of a job, followed by ~ and the job's value of the field that orders the list, if it has a
+        value."""
         if self.after is None:
             return None
         if self.order_by in UNPAGED:
@@ -159,7 +162,7 @@ class JobsQuery(EngineModel):
         try:
             return JobCursor(_ID.validate_strings(number), _PLACES[self.order_by].validate_strings(value) if mark else None)
         except (KeyError, ValidationError):
-            raise Malformed.at("after", "must be as the address in the header Link has it, in the same order") from None
+            raise Malformed.at("after", "must be copied from the address in the header Link, with the same order") from None
 
 
 class JobCountsQuery(EngineModel):
@@ -175,7 +178,7 @@ class DashboardQuery(EngineModel):
 
 
 class FormerPageQuery(EngineModel):
-    job: str | None = Field(None, description="Number of a job; any other text is left out.")
+    job: str | None = Field(None, description="Number of a job; any other text is ignored.")
 
 
 SettingName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
@@ -185,11 +188,11 @@ _VALUE = {"anyOf": [{"type": "number"}, {"type": "string", "maxLength": 1000}, {
 class SetSettingRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "max_jobs", "setting": 4}]})
 
-    client: str | None = Field(None, description="The client that it is set for: the one of the header, or for an admin any.")
-    name: SettingName = Field(description="Name of a setting, 1 to 100 of A-Z a-z 0-9 _ . -; names of your own are allowed.")
+    client: str | None = Field(None, description="The client of the setting: the client of the header; admins may name any client.")
+    name: SettingName = Field(description="Name of a setting, 1 to 100 of A-Z a-z 0-9 _ . -; custom names are allowed.")
     setting: Annotated[Any, WithJsonSchema(_VALUE)] = Field(
-        description="A number, a text of at most 1000 characters, true or false; the engine's own settings take numbers. Of"
-        " max_webhooks null is: no limit."
+        description="A number, a text of at most 1000 characters, true or false; the engine's own settings take numbers. For"
+        " max_webhooks null means no limit."
     )
 
 
@@ -197,11 +200,11 @@ class SwitchScheduleRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"schedule": "queue_scheduled_jobs", "active": False}]})
 
     schedule: Literal["queue_scheduled_jobs"] = Field(description="queue_scheduled_jobs.")
-    active: Flag = Field(description="true: jobs whose time has come are queued; false: they wait.")
+    active: Flag = Field(description="true: due jobs are queued; false: they wait.")
 
 
 def new_job(request: Request, body: SubmitJobRequest) -> NewJob:
-    """The request in the domain's terms."""
+    """Convert the request to the domain's command."""
     _check_client(request, body.client)
     options = body.job
     return NewJob(
@@ -216,7 +219,7 @@ def new_job(request: Request, body: SubmitJobRequest) -> NewJob:
 
 
 def job_changes(request: Request, body: ChangeJobRequest) -> JobChanges:
-    """The request in the domain's terms. Null and absent differ."""
+    """Convert the request to the domain's changes. Null and absent fields differ."""
     _check_client(request, body.client)
     sent = body.model_fields_set
     if sent.isdisjoint(_CHANGEABLE):
@@ -234,7 +237,7 @@ def job_changes(request: Request, body: ChangeJobRequest) -> JobChanges:
 
 
 def job_filter(query: JobsQuery, *, client: str | None) -> JobFilter:
-    """`client` as of the header: it limits the answer where the query names no client."""
+    """Convert the query to a filter. `client` is the client of the header; it filters the answer if the query names no client."""
     return JobFilter(
         limit=min(query.items, LARGEST),
         order_by=query.order_by,
@@ -252,7 +255,7 @@ def job_filter(query: JobsQuery, *, client: str | None) -> JobFilter:
 
 
 def place(cursor: JobCursor) -> str:
-    """The cursor as the parameter `after` has it."""
+    """Return the cursor as the parameter `after`."""
     if cursor.value is None:
         return str(cursor.id)
     value = cursor.value.isoformat() if isinstance(cursor.value, datetime) else str(cursor.value)
@@ -260,12 +263,12 @@ def place(cursor: JobCursor) -> str:
 
 
 def headers_for_log(request: Request) -> dict[str, str]:
-    """The first headers of the request, each cut to a length that a job's log takes."""
+    """Return the first headers of the request, each cut to the length that a job's log accepts."""
     sent = list(request.headers.items())[:_MAX_HEADERS]
     return {name.decode("latin-1"): value.decode("latin-1")[:_MAX_HEADER_LENGTH] for name, value in sent}
 
 
-def _check_client(request: Request, named: str | None) -> None:
-    """The body may repeat the client of the header, and name no other."""
-    if named not in (None, request.caller.name):
+def _check_client(request: Request, client: str | None) -> None:
+    """Raise an error if the body names another client than the header."""
+    if client not in (None, request.caller.name):
         raise Malformed.at("client", "must be the client of the header")

@@ -38,7 +38,7 @@ class QueueState(StrEnum):
 
 
 class SeverityName(StrEnum):
-    """How severe a record of a job's log is."""
+    """The severities of the records of a job's log."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -62,7 +62,7 @@ class JobAccepted(EngineModel):
 
 class JobUpdates(EngineModel):
     id: int = Field(description="Number of the job.")
-    result: list[str] = Field(description="What was changed, such as priority updated from 5 to 8; empty when nothing was.")
+    result: list[str] = Field(description="The changes, such as priority updated from 5 to 8; empty if nothing changed.")
 
 
 class JobSummary(EngineModel):
@@ -70,15 +70,17 @@ class JobSummary(EngineModel):
     client: str = Field(description="Client that submitted it.")
     workflow: str = Field(description="Name of the workflow.")
     priority: int = Field(description="1 (most urgent) to 10.")
-    position: int = Field(description="Place in the client's queue, 1 for the next to start; 0 while it is not queued.")
-    created_at: Instant = Field(description="When it was accepted.")
-    updated_at: Instant = Field(description="When it last changed.")
-    run_at: Instant | None = Field(description="Not before this time; null when it never had one.")
+    position: int = Field(description="Position in the client's queue, 1 for the next to start; 0 while it is not queued.")
+    created_at: Instant = Field(description="The time when it was accepted.")
+    updated_at: Instant = Field(description="The time when it last changed.")
+    run_at: Instant | None = Field(description="The earliest start; null if it never had one.")
     queue_state: QueueState = Field(description="The job's state.")
-    failed: bool = Field(description="Whether it ended without success; queue_state is completed then.")
-    reason: str | None = Field(description="Why it failed; null where it did not.")
-    started_at: Instant | None = Field(description="When the first of its tasks began its last run; null before.")
-    ended_at: Instant | None = Field(description="When the last of its tasks ended; null while the job has not, or none was begun.")
+    failed: bool = Field(description="True if it ended without success; queue_state is completed then.")
+    reason: str | None = Field(description="The reason why it failed; null if it did not.")
+    started_at: Instant | None = Field(description="The time when the first of its tasks began its last run; null before.")
+    ended_at: Instant | None = Field(
+        description="The time when the last of its tasks ended; null until then, and if none was begun."
+    )
 
     @classmethod
     def of(cls, row: JobRow) -> JobSummary:
@@ -89,7 +91,7 @@ class FullJob(JobSummary):
     """A job with its parameters."""
 
     parameters: dict[str, Any] | None = Field(
-        description="Parameters as submitted, with credentials masked. Null in a list where the jobs before have 4 MiB of them."
+        description="Parameters as submitted, with credentials masked. Null in a list after jobs with 4 MiB of parameters."
     )
 
     @classmethod
@@ -98,12 +100,13 @@ class FullJob(JobSummary):
 
     @staticmethod
     def encoded(row: JobRow) -> bytes:
-        """A job as JSON. Its parameters are not read: many small values take twenty times their text in memory."""
+        """Return a job as JSON. Its parameters are copied as text: parsed, many small values take twenty times the memory of the
+        text."""
         return encode(JobSummary.of(row))[:-1] + b',"parameters":' + (row.parameters or "null").encode() + b"}"
 
 
 class SingleJob(FullJob):
-    top_of_queue: bool = Field(description="Whether it is the client's next job to start.")
+    top_of_queue: bool = Field(description="True if it is the client's next job to start.")
 
     @classmethod
     def of(cls, row: JobRow) -> SingleJob:
@@ -115,19 +118,19 @@ class LogRecord(EngineModel):
     job_id: int = Field(description="Number of the job.")
     severity: int = Field(description="0 DEBUG, 1 INFO, 2 WARN, 3 ERROR, 4 FATAL.")
     severity_description: SeverityName = Field(description="Name of the severity.")
-    progname: str = Field(description="Who wrote it: api, scheduler, controller, worker or callback.")
-    message: str = Field(description="The message; of the first record the request as JSON, with credentials masked.")
-    created_at: Instant = Field(description="When it happened.")
+    progname: str = Field(description="The program that wrote it: api, scheduler, controller, worker or callback.")
+    message: str = Field(description="The message; in the first record the request as JSON, with credentials masked.")
+    created_at: Instant = Field(description="The time of the record.")
     updated_at: Instant = Field(description="The same as created_at.")
-    task_id: int | None = Field(description="Number of the task; null where the record belongs to no task.")
+    task_id: int | None = Field(description="Number of the task; null if the record belongs to no task.")
     visible: bool = Field(description="false for DEBUG.")
     pictures: list[str] = Field(description="Paths below the media root of pictures that the step publishes; at most 20.")
 
 
 class Dashboard(EngineModel):
-    max_jobs: int = Field(description="Setting of the client of the header client, of admin without it.")
-    priority_slots: int = Field(description="Setting of the client of the header client, of admin without it.")
-    started: list[JobSummary] = Field(description="Jobs that run, by id; at most 1000.")
+    max_jobs: int = Field(description="Setting of the client named by the header client; without the header, of admin.")
+    priority_slots: int = Field(description="Setting of the client named by the header client; without the header, of admin.")
+    started: list[JobSummary] = Field(description="Running jobs by id; at most 1000.")
     queued: list[JobSummary] = Field(description="Queued jobs in the order in which they start; at most 1000.")
     scheduled: list[JobSummary] = Field(description="Scheduled jobs by their time; at most 1000.")
     version: str = Field(description="Version of the engine, three numbers.")
@@ -155,9 +158,9 @@ class DashboardTask(EngineModel):
     task_id: int = Field(description="Number of the task in its job, from 1.")
     name: str = Field(description="Name of the step.")
     state: str = Field(description="The task's state: waiting, ready, running, publishing, completed, failed or cancelled.")
-    attempts: int = Field(description="How often it was begun; an attempt that was interrupted does not count.")
+    attempts: int = Field(description="Number of attempts; interrupted attempts do not count.")
     fraction: float = Field(description="Progress of the task, from 0 to 1.")
-    message: str = Field(description="What a running task says of its progress; may be empty.")
+    message: str = Field(description="The message of a running task about its progress; may be empty.")
 
     @classmethod
     def of(cls, task: TaskProgress) -> DashboardTask:
@@ -173,7 +176,8 @@ class DashboardTask(EngineModel):
 
 
 class LiveDashboard(Dashboard):
-    """A frame of the dashboard's stream: the first jobs of each state, how many there are, and the tasks of the started jobs."""
+    """A frame of the dashboard's stream: the first jobs of each state, the number of all jobs, and the tasks of the started
+    jobs."""
 
     counts: DashboardCounts
     tasks: list[DashboardTask]
@@ -190,8 +194,8 @@ class DatabaseStates(EngineModel):
 
 class QueueLoad(EngineModel):
     workers: int = Field(description="Processes seen in the last 10 seconds.")
-    working: int = Field(description="How many jobs, tasks or deliveries they work on.")
-    pending: int = Field(description="How many wait for one of them.")
+    working: int = Field(description="Number of jobs, tasks or deliveries in progress.")
+    pending: int = Field(description="Number of waiting jobs, tasks or deliveries.")
 
 
 class QueueLoads(EngineModel):
@@ -203,13 +207,13 @@ class QueueLoads(EngineModel):
 
 
 class TaskCounts(EngineModel):
-    failed: int = Field(description="Tasks that were given up; they are among the processed ones.")
-    pending: int = Field(description="Tasks that wait.")
+    failed: int = Field(description="Tasks that failed finally; they are included in processed.")
+    pending: int = Field(description="Waiting tasks.")
     processed: int = Field(description="Tasks that are completed or failed.")
 
 
 class StateCounts(EngineModel):
-    """How many jobs there are, by state."""
+    """The number of jobs, by state."""
 
     queued: int = Field(description="Number of queued jobs.")
     started: int = Field(description="Number of started jobs.")
@@ -218,12 +222,12 @@ class StateCounts(EngineModel):
     broken: int = Field(description="Number of broken jobs.")
     scheduled: int = Field(description="Number of scheduled jobs.")
     paused: int = Field(description="Number of paused jobs.")
-    failed: int = Field(description="Number of failed jobs; they are among the completed ones.")
+    failed: int = Field(description="Number of failed jobs; they are included in completed.")
 
 
 class JobStateCounts(StateCounts):
-    max_jobs: int = Field(description="How many jobs may be started at a time.")
-    priority_slots: int = Field(description="How many of these are kept for urgent jobs.")
+    max_jobs: int = Field(description="Number of jobs that may run at the same time.")
+    priority_slots: int = Field(description="Number of these that are reserved for urgent jobs.")
 
 
 class EngineHealth(EngineModel):
@@ -232,7 +236,7 @@ class EngineHealth(EngineModel):
     queues: QueueLoads = Field(description="Workers and work of each queue, of all clients.")
     tasks: TaskCounts = Field(description="Tasks of the client.")
     jobs: JobStateCounts = Field(description="Jobs of the client, and its limits.")
-    warnings: list[str] = Field(description="What is less safe than it could be, by machine; empty when nothing is.")
+    warnings: list[str] = Field(description="Weaknesses in the security of machines, by machine; empty if there are none.")
 
     @classmethod
     def of(
@@ -250,7 +254,7 @@ class EngineHealth(EngineModel):
 
 class SettingChanged(Wire):
     result: Literal["ok"] = Field(description="ok.")
-    message: str = Field(description="What was set, such as max_jobs set to 4.")
+    message: str = Field(description="The change, such as max_jobs set to 4.")
 
 
 class ScheduleDescription(Wire):
@@ -258,8 +262,8 @@ class ScheduleDescription(Wire):
     every: list[int | dict[str, int]] = Field(
         description="Seconds between two runs, then an object with first_in, the seconds until the first run."
     )
-    queue: Literal["scheduler"] = Field(description="Queue that it runs in: scheduler.")
-    description: str = Field(description="What the schedule does, and whether it is inactive.")
+    queue: Literal["scheduler"] = Field(description="The queue of the schedule: scheduler.")
+    description: str = Field(description="A description of the schedule; says if it is inactive.")
 
     @classmethod
     def of(cls, interval: int, *, active: bool) -> ScheduleDescription:
@@ -287,13 +291,13 @@ def engine_version() -> str:
 
 
 def past_setting(setting: RecordRow) -> dict[str, Any]:
-    """A past state in the audit."""
+    """Return a past state of a setting for the audit."""
     details = setting.details
     return {"client": details.client, "name": details.name, "setting": details.setting}
 
 
 def past_schedule(schedule: RecordRow) -> dict[str, Any]:
-    """A past state in the audit."""
+    """Return a past state of a schedule for the audit."""
     details = schedule.details
     return {"client": details.client, "schedule": details.name, "active": details.active}
 

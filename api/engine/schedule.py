@@ -36,7 +36,7 @@ async def schedule_switched(request: Request, outcome: Outcome[Record]) -> Respo
 
 @routes.put("/scheduler", WRITE, response_model=ScheduleSwitched, respond=schedule_switched)
 async def switch_schedule(request: Request, body: SwitchScheduleRequest, handlers: RecordHandlers) -> Outcome[Record]:
-    """Switch a schedule of the client on or off. While it is off, jobs whose time has come stay scheduled."""
+    """Switch a schedule of the client on or off. While it is off, due jobs stay scheduled."""
     client = request.caller.name
     values = {"client": client, "name": body.schedule, "active": body.active}
     key = Schedule.key_of(client, body.schedule)

@@ -34,7 +34,7 @@ async def setting_changed(request: Request, outcome: Outcome[Record]) -> Respons
 async def set_setting(
     request: Request, body: SetSettingRequest, handlers: RecordHandlers, directory: ClientDirectory
 ) -> Outcome[Record]:
-    """Set one setting of the client, from now on; names of your own are allowed. An admin sets those of other clients too."""
+    """Set one setting of the client, effective immediately; custom names are allowed. An admin may set those of any client."""
     client = await _client(request, body, directory)
     values = {"client": client, "name": body.name, "setting": body.setting}
     key = Setting.key_of(client, body.name)
@@ -42,7 +42,7 @@ async def set_setting(
 
 
 async def _client(request: Request, body: SetSettingRequest, directory: ClientDirectory) -> str:
-    """The client that the setting is for."""
+    """Return the client that the setting is for."""
     own = request.caller.name
     if Role.ADMIN in request.caller.roles:
         if body.client not in (None, own) and not await directory.roles_of(body.client):

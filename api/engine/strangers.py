@@ -1,6 +1,7 @@
-"""What callers without a key see of jobs: everything but credentials and addresses of the inside.
+"""The view of jobs for callers without a key: everything except credentials and internal addresses.
 
-docs/reference/api/job-engine.md#without-a-key."""
+docs/reference/api/job-engine.md#without-a-key.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from domain.kernel.known_tokens import MASK
 from domain.kernel.masking import masked_for_strangers
 
 _LONG: Final = 32_768
-"""Bytes that take some milliseconds: more are masked in a thread."""
+"""Size of an answer in bytes above which it is masked in a thread, because masking takes some milliseconds."""
 MOST_PARAMETERS: Final = 256 * 1024
-"""Bytes of parameters in one list. Masking costs a hundred times what reading does."""
+"""Bytes of parameters in one list. Masking costs a hundred times as much as reading."""
 
 
 class Strangers:
@@ -27,7 +28,7 @@ class Strangers:
         self._inside = inside
 
     async def body(self, answer: Any, *, in_full: bool) -> Any:
-        """The answer itself, or as strangers see it."""
+        """Return the answer unchanged if `in_full`, otherwise masked."""
         if in_full:
             return answer
         text = encode(answer)
@@ -38,5 +39,5 @@ class Strangers:
 
 
 def machine(name: str, *, in_full: bool) -> str:
-    """The process that worked on a task: its host belongs to the inside."""
+    """Return the name of the process that worked on a task, masked unless `in_full`: its host is internal."""
     return name if in_full or not name else MASK

@@ -1,4 +1,4 @@
-"""How the job engine reports errors: docs/reference/api/job-engine.md#errors.
+"""The errors of the job engine: docs/reference/api/job-engine.md#errors.
 
 400 with `{"error"}` also means that the job does not exist, or that its state does not allow a change. Errors of HTTP, lost races
 and an unavailable database keep their status.
@@ -17,7 +17,7 @@ from api.http.response import Response
 from api.http.surface import Surface
 
 UNAVAILABLE: Final = {503: "The database is not available"}
-"""For calls without a key that read the database."""
+"""The error of calls without a key that read the database."""
 _BAD_REQUEST: Final = ("not-found", "refused")
 _SUBMIT: Final = ("POST", "/engine/job")
 _UPDATE: Final = ("PUT", "/engine/job/{job_id}")
@@ -33,7 +33,7 @@ class EngineError(BaseModel):
 
 
 def render(failure: Failure, request: Request) -> Response:
-    """An unforeseen error is one line of plain text, except that of the health."""
+    """Render a failure as JSON. An unexpected error is one line of plain text, except in the health of the engine."""
     if failure.status == HTTPStatus.INTERNAL_SERVER_ERROR and request.path != _HEALTH:
         return Response(failure.status, f"{failure.detail}\n".encode(), media_type="text/plain; charset=utf-8")
     status = 400 if failure.slug in _BAD_REQUEST else failure.status

@@ -1,7 +1,7 @@
-"""The ceiling of jobs that wait: docs/reference/api/job-engine.md#settings.
+"""The limit on waiting jobs: docs/reference/api/job-engine.md#settings.
 
-They are counted at most once a second for each client, by one request at a time: those beside it go by the last count and what was
-accepted since. So a few more than the ceiling may be accepted at the same moment.
+They are counted at most once per second for each client, by one request at a time. Concurrent requests use the last count and the
+number accepted since, so slightly more jobs than the limit may be accepted at the same moment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from projections.job.settings import EngineSettingsQueries
 
 _FRESH: Final = 1.0
 _LATER: Final = 10
-_KEPT: Final = 10_000
+_MOST_CLIENTS: Final = 10_000
 
 
 class _Counted(NamedTuple):
@@ -26,7 +26,7 @@ class _Counted(NamedTuple):
 
 
 class WaitingJobs:
-    """Refuses a further job of a client that has as many as it may."""
+    """Refuses further jobs of a client that has reached its limit of waiting jobs."""
 
     def __init__(
         self, counts: JobCounts, settings: EngineSettingsQueries, *, monotonic: Callable[[], float] = time.monotonic
@@ -37,22 +37,22 @@ class WaitingJobs:
         self._of: dict[str, _Counted] = {}
 
     async def admit(self, client: str) -> None:
-        """Raises `TooManyRequests`."""
+        """Count a job of the client. Raise `TooManyRequests` at the limit."""
         now = self._monotonic()
-        found = self._of.get(client)
-        if found is None or now - found.at >= _FRESH:
-            if found is not None:
-                self._of[client] = found._replace(at=now)
-            found = await self._count(client, now)
-        if found.waiting >= found.most:
-            detail = f"{found.most} jobs of the client wait, which is its limit"
+        counted = self._of.get(client)
+        if counted is None or now - counted.at >= _FRESH:
+            if counted is not None:
+                self._of[client] = counted._replace(at=now)
+            counted = await self._count(client, now)
+        if counted.waiting >= counted.most:
+            detail = f"{counted.most} jobs of the client are waiting, which is its limit"
             raise TooManyRequests(detail, retry_after=_LATER)
-        self._of[client] = found._replace(waiting=found.waiting + 1)
+        self._of[client] = counted._replace(waiting=counted.waiting + 1)
 
     async def _count(self, client: str, now: float) -> _Counted:
         most = (await self._settings.of([client]))[client].max_waiting_jobs
         counted = _Counted(await self._counts.waiting(client, most=most), most, now)
-        if len(self._of) >= _KEPT:
+        if len(self._of) >= _MOST_CLIENTS:
             self._of.clear()
         self._of[client] = counted
         return counted

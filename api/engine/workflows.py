@@ -31,24 +31,26 @@ class WorkflowTask(EngineModel):
     id: int = Field(description="Number of the task, from 1.")
     name: str = Field(description="Name of the step.")
     queue: str = Field(description="The queue whose workers run it.")
-    needs_network: bool = Field(description="Whether it reaches other machines.")
+    needs_network: bool = Field(description="True if it connects to other machines.")
     after: list[int] = Field(description="Numbers of the tasks that must be completed before it starts.")
 
 
 class WorkflowDescription(EngineModel):
-    """A workflow: what it does, what it takes, and the tasks of its jobs."""
+    """A workflow with its parameters and the tasks of its jobs."""
 
     name: str = Field(description="The name that a job is submitted with.", examples=["http_fetch_verify"])
-    description: str = Field(description="What it makes of what; empty where its package does not say.")
+    description: str = Field(description="A description of its input and its result; empty if its package has none.")
     parameters: dict[str, Any] = Field(
-        description="JSON Schema (2020-12) of the parameters, with titles, descriptions, defaults and examples. It is made of the "
-        "model that checks them; the model may check more."
+        description="JSON Schema (2020-12) of the parameters, with titles, descriptions, defaults and examples. It is "
+        "generated from the "
+        "model that validates them; the model may check more."
     )
-    most_parameters: int = Field(description="Bytes that the parameters may have as JSON.", examples=[65536])
+    most_parameters: int = Field(description="Maximum size of the parameters as JSON, in bytes.", examples=[65536])
     queues: list[str] = Field(description="The queues that must have workers.", examples=[["work"]])
-    needs_network: bool = Field(description="Whether one of the tasks reaches other machines.")
+    needs_network: bool = Field(description="True if one of the tasks connects to other machines.")
     submitted_by: str | None = Field(
-        description="The kind of the resource that alone submits its jobs, such as `composition`; null: whoever may submit jobs."
+        description="The kind of resource that exclusively submits its jobs, such as `composition`; null: any client that may "
+        "submit jobs."
     )
     tasks: list[WorkflowTask] = Field(description="The tasks, each after those that it waits for.")
 
@@ -74,7 +76,7 @@ class WorkflowDescription(EngineModel):
 
 @cache
 def _schema(model: type[JobParameters]) -> dict[str, Any]:
-    """The model of another package may have none."""
+    """Return the JSON Schema of a model. Models of other packages may not have one; any object is allowed then."""
     try:
         return {"$schema": _DIALECT, **model.model_json_schema()}
     except PydanticUserError as fault:
@@ -84,13 +86,13 @@ def _schema(model: type[JobParameters]) -> dict[str, Any]:
 
 @routes.get("", READ, response_model=list[WorkflowDescription])
 async def list_workflows(request: Request, registry: Registry) -> Response:
-    """The workflows of this installation by name, those of other packages among them."""
+    """The workflows of this installation by name, including those of other packages."""
     return Response(200, [WorkflowDescription.of(registry.named(name)) for name in registry.names])
 
 
 @routes.get("/{name}", READ, response_model=WorkflowDescription)
 async def get_workflow(request: Request, name: str, registry: Registry) -> Response:
-    """One workflow, with the JSON Schema of its parameters."""
+    """The workflow with this name, with the JSON Schema of its parameters."""
     if name not in registry.names:
         raise NotFound("workflow", name)
     return Response(200, WorkflowDescription.of(registry.named(name)))

@@ -85,7 +85,9 @@ class Authorizer:
         if named is not None and named != caller.name:
             raise Unauthenticated("The API key is not one of the client that the path names.")
         if roles.isdisjoint(caller.roles):
-            raise Forbidden(f"This call needs one of the roles {', '.join(sorted(roles))}.")
+            needed = sorted(roles)
+            which = f"the role {needed[0]}" if len(needed) == 1 else f"one of the roles {', '.join(needed)}"
+            raise Forbidden(f"This call needs {which}.")
         sent = headers.get(b"x-actor")
         return caller if sent is None else replace(caller, end_user=_end_user(sent, caller))
 

@@ -55,7 +55,7 @@ def build(
         request_class=Request,
         admitted=Admission(),
         large_bodies=fair_large_bodies(),
-        serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change something
+        serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change state
         public_url=public_url,
         cross_origin=cross_origin,
     )

@@ -1,4 +1,4 @@
-"""Permissions of routes: which roles may call them, and who may have what belongs to a client."""
+"""Permissions of routes: the roles that may call them, and access to the resources of a client."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ADMIN: Final[Permission] = frozenset({Role.ADMIN})
 
 
 def check_owner(request: Request, client: str, *, what: str) -> None:
-    """What belongs to a client is its own and an admin's. Raises `Forbidden`."""
+    """Raise `Forbidden` unless the caller is this client or an admin."""
     if client != request.caller.name and Role.ADMIN not in request.caller.roles:
         raise Forbidden(f"The {what} belongs to another client.")
 
 
 def caller_of(client: ClientRow) -> Caller:
-    """The caller that a client is."""
+    """Return the caller for a client."""
     return _caller(client.name, client.roles, client.trust_actor)
 
 

@@ -1,7 +1,7 @@
 """The session cookie of the console: docs/reference/api/console-session.md.
 
-A page of another origin cannot read the cookie. It can make a browser send it where the other origin is the same site, such as
-another port of this host; so a request with the cookie must also come from a page of this origin.
+A page of another origin cannot read the cookie. It can make a browser send it if that origin is the same site, such as another
+port of this host; therefore a request with the cookie must also come from a page of this origin.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ COOKIE: Final = "medialedger_session"
 _LONGEST: Final = 256
 _LONGEST_PORT: Final = 5
 _TOO_LONG: Final = 8192
-"""Bytes in all cookies together. Browsers send what other programs of this host have set, too."""
+"""Bytes in all cookies together. Browsers also send the cookies of other programs on this host."""
 
 
 class BrowserSessions:
-    """Finds the session of a request by its cookie. `caller_of` makes the caller of a client."""
+    """Finds the session of a request by its cookie. `caller_of` returns the caller for a client."""
 
     def __init__(self, sessions: ConsoleSessions, caller_of: Callable[[ClientRow], Caller]) -> None:
         self._sessions = sessions
         self._caller_of = caller_of
 
     async def caller(self, request: Request, *, changes: bool) -> Caller | None:
-        """As `api.http.auth.Sessions` has it."""
+        """Return the caller of the session, as the protocol `api.http.auth.Sessions` requires."""
         session = await self.session(request, changes=changes)
         return None if session is None else _person(self._caller_of(session.client))
 
     async def session(self, request: Request, *, changes: bool) -> ConsoleSession | None:
-        """None without a cookie. Raises `Unauthenticated` and `Forbidden`, as `caller`."""
+        """Return the session of the cookie; None without a cookie. Raises `Unauthenticated` and `Forbidden`, like `caller`."""
         token = token_of(request)
         if token is None:
             return None
@@ -55,7 +55,8 @@ def _person(caller: Caller) -> Caller:
 
 
 def token_of(request: Request) -> str | None:
-    """The value of the cookie; None without one. Raises `Unauthenticated` for two: another program may have set the second."""
+    """Return the value of the cookie; None without a cookie. Raise `Unauthenticated` if there are two: another program may have
+    set one."""
     if b"cookie" not in request.headers:
         return None
     sent = [value for name, value in request.scope["headers"] if name == b"cookie"]
@@ -71,21 +72,22 @@ def token_of(request: Request) -> str | None:
 
 
 def cookie_name(request: Request) -> str:
-    """With the port, where the address has one: browsers send the cookies of a host to all its ports, and there may be another
-    product at another one. Over https no other host and no page without TLS can set a cookie of this name."""
+    """Return the name of the cookie, with the port if the address has one: browsers send the cookies of a host to all its ports,
+    and another port may serve another installation. Over https no other host and no page without TLS can set a cookie of this
+    name."""
     name = f"{COOKIE}{_port(request)}"
     return f"__Host-{name}" if _is_secure(request) else name
 
 
 def cookie(request: Request, token: str, *, seconds: int) -> tuple[str, str]:
-    """The header that sets the cookie; with 0 `seconds` the browser forgets it."""
+    """Return the header that sets the cookie. With 0 `seconds` the browser deletes it."""
     secure = "; Secure" if _is_secure(request) else ""
     value = f"{cookie_name(request)}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
     return ("set-cookie", value)
 
 
 def check_page(request: Request, *, changes: bool) -> None:
-    """Raises `Forbidden` for a request that a page of another origin may have made."""
+    """Raise `Forbidden` for a request that a page of another origin may have made."""
     site = request.headers.get(b"sec-fetch-site")
     if site is not None:
         if site != b"same-origin" and (changes or site != b"none"):
@@ -98,24 +100,25 @@ def check_page(request: Request, *, changes: bool) -> None:
 
 
 def is_own_origin(request: Request) -> bool:
-    """Whether the header Origin names the scheme, host and port that the request was sent to, or the public address."""
+    """Return True if the header Origin names the scheme, host and port of the request, or the public address."""
     origin = (request.header("origin") or "").lower()
     direct = f"{request.scope.get('scheme', 'http')}://{request.header('host')}".lower()
     return origin in {_without_usual_port(direct), _without_usual_port(request.base_url.lower())}
 
 
 def _without_usual_port(origin: str) -> str:
-    """As browsers write an origin."""
+    """Return the origin without the default port of its scheme, as browsers write it."""
     usual = {"http": ":80", "https": ":443"}.get(urlsplit(origin).scheme, "")
     return origin.removesuffix(usual) if usual else origin
 
 
 def _port(request: Request) -> str:
-    """`_8080`; empty for the usual one, which browsers leave out, and where the header Host has none that could be."""
+    """Return a suffix such as `_8080`; empty for the default port, which browsers omit, and for an invalid port in the header
+    Host."""
     _, _, port = _without_usual_port(request.base_url.lower()).rpartition(":")
     return f"_{port}" if port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT else ""
 
 
 def _is_secure(request: Request) -> bool:
-    """Also where a proxy ends TLS and does not say so: people reach the server at its public address."""
+    """Return True for https. The public address counts too, because a proxy may end TLS without saying so in a header."""
     return request.scope.get("scheme") == "https" or request.base_url.startswith("https://")

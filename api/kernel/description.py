@@ -1,4 +1,4 @@
-"""The texts of the API description that belong to no single route: an introduction, tags and path parameters."""
+"""Texts of the API description that belong to no single route: an introduction, tags and path parameters."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from api.kernel.browser_sessions import COOKIE
 _INTRODUCTION: Final = """\
 Media Events with their rooms, tags, categories, playlists and webhooks; a job engine; and a key provider (SPEKE).
 
-* **Authentication**: the header `API-KEY` holds the key of a client. The role of the client decides which calls are open to it.
-* **Versions**: the response of a resource has its version as `ETag`. `If-Match` on a change makes sure that nobody else changed it.
-* **Repeats**: a POST with an `Idempotency-Key` can be sent again; it is carried out once.
+* **Authentication**: the header `API-KEY` holds the key of a client. The roles of the client determine its permissions.
+* **Versions**: the response of a resource has its version as `ETag`. `If-Match` refuses a change of another version.
+* **Repeats**: a POST with an `Idempotency-Key` can be sent repeatedly and is carried out once.
 * **Errors**: a problem document (RFC 9457). The job engine sends `{"error": …}`, and the key provider one line of text.
 * **Times**: ISO 8601. A time without an offset is UTC. Responses have UTC with three decimals.
-* **Names** of fields and parameters match in any case. Unknown ones are ignored.
+* **Names** of fields and parameters ignore case. Unknown names are ignored.
 * **Enumerations** are accepted as number or name.
 """
 
 _TAGS: Final = {
-    "Events": "Media Events: what is live, on demand or planned, with its states, times and links.",
-    "VOD metadata": "What is known of the files of an Event for playback on demand.",
+    "Events": "Media Events: live, on-demand and planned programmes with their states, times and links.",
+    "VOD metadata": "Metadata of the files of an Event for playback on demand.",
     "Rooms": "Rooms: where Events take place.",
-    "Tags": "Tags: words that Events are found by.",
+    "Tags": "Tags: keywords for finding Events.",
     "Documents": "Documents of Events.",
-    "Event types": "Event types: the kinds that Events are sorted by.",
-    "Categories": "Categories: the subjects that Events are sorted by.",
+    "Event types": "Event types: kinds of Events.",
+    "Categories": "Categories: subjects of Events.",
     "Category custom properties": "Custom properties of categories: a category and a key with a value.",
-    "Chapter points": "Chapter points: places in the video of an Event.",
+    "Chapter points": "Chapter points: positions in the video of an Event.",
     "Chapter point custom properties": "Custom properties of chapter points: a category and a key with a value.",
-    "Playlists": "Playlists: Events in an order of time.",
+    "Playlists": "Playlists: Events in chronological order.",
     "Assets": "Assets: the files of Events, and requests for pictures, GIFs and video clips.",
-    "Compositions": "Playlists of which films are made, or that encoders play.",
+    "Compositions": "Playlists from which films are made, or that encoders play.",
     "Destinations": "Destinations: the platforms and servers that films and streams are published to.",
-    "Media live publications": "Publications of the streams of live Events: their starts and stops, and how they go.",
+    "Media live publications": "Publications of the streams of live Events: their starts, stops and states.",
     "Media VOD publications": "Publications of the films of Events.",
-    "VOD publications": "Publications of films: their states, and what their targets say of them.",
+    "VOD publications": "Publications of films: their states, and the reports of their targets.",
     "Destination properties": "Custom properties of destinations: a category and a key with a value.",
-    "Channels": "Channels: how the video of Events is delivered, and the settings of players.",
-    "Flows": "Flows: what is done with the video of Events, and by which task engines.",
+    "Channels": "Channels: the delivery of the video of Events, and the settings of players.",
+    "Flows": "Flows: the processing of the video of Events, and its task engines.",
     "Infrastructure Profiles": "Infrastructure profiles: the servers that Events are provisioned with.",
     "Provisioning": "The infrastructure of Events, and what a channel needs compared with what is provisioned.",
     "Archiver streams": "Archiver streams: streams that are recorded, with their start and end.",
@@ -48,13 +48,13 @@ _TAGS: Final = {
     "Job engine": "Jobs: workflows that process media files, their states, logs and schedules.",
     "Key provider": "Content keys and DRM signalling for packagers (SPEKE 1, 2.0 and 2.1).",
     "Clients": "Clients of the API, with their roles, API keys and DRM settings.",
-    "Content keys": "The content keys that were given out. The keys themselves are never shown.",
-    "Audit": "The event log: who changed what and when, and the state of a resource at any moment.",
-    "Changes": "What changed, as a stream of server-sent events, in the order of the log.",
+    "Content keys": "The content keys that were issued. The keys themselves are never shown.",
+    "Audit": "The event log: the author and time of every change, and the state of a resource at any moment.",
+    "Changes": "Changes as a stream of server-sent events, in the order of the log.",
     "Consumers": "The readers of the event log: their positions, and the records that they could not process.",
     "Console": "Sessions of the web console: login by an API key, for browsers.",
     "Published media": "The files that players fetch: manifests, segments, videos and pictures of Events.",
-    "Origin": "Live streams of the built-in origin: what encoders write, and what players and health checks read.",
+    "Origin": "Live streams of the built-in origin: uploads of encoders, and the files for players and health checks.",
     "Health": "The health of the services, and their versions.",
     "Operations": "Health checks and metrics for operators. They need no API key.",
 }
@@ -79,11 +79,12 @@ _PATH_PARAMETERS: Final = {
     "statistics/{publicationId}": "The id of the publication.",
     "livepublication/{id}": "The id of the publication.",
     "tile/{level}": "The level of the tile: 0 to 5, or `entries`.",
-    "{level}/{place}": "The number of the tile in groups of three digits, as `x001/067`; with `.p/<width>` its first hashes.",
+    "{level}/{place}": "The number of the tile in groups of three digits, such as `x001/067`; `.p/<width>` selects its first "
+    "hashes.",
     "compare/{channelId}": "The id of the channel.",
     "consumer/{name}": "The name of the consumer.",
     "customproperty/{id}": "The id of the custom property.",
-    "deliveries/{deliveryId}": "The id of the delivery; the receiver got it as `webhook-id`.",
+    "deliveries/{deliveryId}": "The id of the delivery; the receiver saw it as `webhook-id`.",
     "destination/{id}": "The id of the destination.",
     "id/{id}": "The id of the property.",
     "destinationproperty/{destinationId}": "The id of the destination.",
@@ -112,7 +113,7 @@ _PATH_PARAMETERS: Final = {
     "playlistItems/{itemId}": "The id of the item.",
     "protection/{contentId}": "The content id of the Event.",
     "provision/{eventId}": "The id of the Event.",
-    "reference/{referenceid}": "The `refId` of the Event, percent-encoded. Of several Events the newest is changed.",
+    "reference/{referenceid}": "The `refId` of the Event, percent-encoded. If several Events have it, the newest is changed.",
     "reset/{eventId}": "The id of the Event.",
     "resources/{eventId}": "The id of the Event.",
     "resources/{id}": "The id of the infrastructure profile.",

@@ -1,4 +1,4 @@
-"""The status code of each domain error."""
+"""The status codes of domain errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _malformed(error: Malformed) -> Failure:
 
 def _page_too_large(error: PageTooLarge) -> Failure:
     size, most = -(-error.size // MIB), LARGEST_CONTENT // MIB
-    return bad_input([FieldError("pageSize", f"the page has {size} MiB, at most {most} are given; ask for fewer")])
+    return bad_input([FieldError("pageSize", f"the page has {size} MiB, the limit is {most} MiB; request fewer entries")])
 
 
 def _not_found(error: NotFound) -> Failure:
@@ -41,13 +41,13 @@ def _unavailable(error: Unavailable) -> Failure:
 
 
 def _too_old(error: UnknownTopic) -> Failure:
-    """A newer build wrote it, so a process of that build can answer."""
-    return Failure(503, "A newer build of the product has written this; ask again.", "unavailable", headers=(("retry-after", "1"),))
+    """Return a 503: a newer build wrote the event, so a process of that build can answer."""
+    return Failure(503, "A newer build of the product has written this; try again.", "unavailable", headers=(("retry-after", "1"),))
 
 
 def _not_decrypted(_: DecryptionFailed) -> Failure:
-    """Another process may have the key, and an operator may put it in its place."""
-    what = "A secret cannot be decrypted: this process has no master key that fits it."
+    """Return a 503: another process may have the key, and an operator may restore it."""
+    what = "A secret cannot be decrypted: this process does not have its master key."
     return Failure(503, what, "unavailable", headers=(("retry-after", "5"),))
 
 
@@ -65,7 +65,8 @@ _TABLE: dict[type[Any], Callable[..., Failure]] = {
 
 
 def failure_of(error: Exception) -> Failure:
-    """The row of the nearest class; an error without a row is an error of HTTP, or ours."""
+    """Return the failure of the nearest class in the table. An error without an entry is an error of HTTP or a fault of the
+    product."""
     for kind in type(error).__mro__:
         row = _TABLE.get(kind)
         if row is not None:

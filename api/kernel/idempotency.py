@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a POST sent twice is carried out once, and answered twice."""
+"""`Idempotency-Key`: a POST that is sent twice is carried out once and answered twice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _logger = logging.getLogger("medialedger.http")
 
 
 class IdempotencyStore(Protocol):
-    """Records of first requests, kept for 24 hours."""
+    """Records of first requests, stored for 24 hours."""
 
     async def find(self, client: str, key: str) -> IdempotencyRecord | None: ...
 
@@ -30,15 +30,15 @@ class IdempotencyStore(Protocol):
         ...
 
     async def outcome(self, record: IdempotencyRecord) -> Outcome[Any]:
-        """The outcome of the first request: the aggregates as of the record's position."""
+        """Return the outcome of the first request, with the aggregates as of the record's position."""
         ...
 
 
 class IdempotentRequests:
-    """Runs an endpoint under a key the first time, and answers a repeat from the record of the first."""
+    """Runs an endpoint under a key the first time, and answers repeats from the record of the first request."""
 
     def __init__(self, store: IdempotencyStore, *, fingerprint: KeyedHash) -> None:
-        """A keyed hash, for a body may hold a weak password."""
+        """Set the store and the fingerprint, which is a keyed hash because a body may hold a weak password."""
         self._store = store
         self._fingerprint = fingerprint
         self._running: set[tuple[str, str]] = set()
@@ -75,7 +75,7 @@ class IdempotentRequests:
         request.idempotency = key
         outcome = await act()
         if not outcome.recorded:
-            await self._record(request, IdempotencyRecord(key, [one.id for one in outcome.aggregates], outcome.result))
+            await self._record(request, IdempotencyRecord(key, [aggregate.id for aggregate in outcome.aggregates], outcome.result))
         return await respond(request, outcome)
 
     async def _record(self, request: Request, record: IdempotencyRecord) -> None:
@@ -84,7 +84,7 @@ class IdempotentRequests:
         except IdempotencyKeyUsed:
             raise
         except Exception:
-            # The request has been carried out: an error now would make the client try it a second time.
+            # The request has been carried out: an error now would make the client repeat it.
             _logger.exception("an idempotency key could not be recorded", extra={"transactionId": request.transaction_id})
 
     async def _repeat(self, request: Request, record: IdempotencyRecord, *, respond: Respond) -> Response:
@@ -101,11 +101,11 @@ def _request(request: Request) -> bytes:
 
 
 def _without_boundary(request: Request) -> bytes:
-    """The body. Many clients draw another boundary for the parts of a form whenever they send it."""
+    """Return the body without the boundary of a form, because many clients choose a new boundary each time they send it."""
     media_type, _, boundary = request.headers.get(b"content-type", b"").partition(b"boundary=")
     boundary = boundary.partition(b";")[0].strip(b'" ')
     return request.body.replace(boundary, b"") if boundary and media_type.lower().startswith(b"multipart/") else request.body
 
 
 def _still_running() -> KeyInUse:
-    return KeyInUse("The first request with this Idempotency-Key still runs.", headers=(("retry-after", "1"),))
+    return KeyInUse("The first request with this Idempotency-Key is still running.", headers=(("retry-after", "1"),))

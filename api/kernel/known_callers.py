@@ -1,4 +1,4 @@
-"""Finds who sent a request that needs no key, and whether a caller may still do what a request began."""
+"""The callers of requests that need no key, and checks that a caller may continue a long request."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from domain.kernel.errors import Unavailable
 
 
 class KnownCallers:
-    """Reads the key or the session that comes with a request."""
+    """Reads the key or the session of a request."""
 
     def __init__(self, authenticate: Authenticate, sessions: Sessions) -> None:
         self._authenticate = authenticate
         self._sessions = sessions
 
     async def find(self, request: Any) -> Caller | None:
-        """None where there is no valid key and no session. A wrong key counts as none."""
+        """Return the caller; None without a valid key or session. A wrong key counts as no key."""
         try:
             key = sent_key(request.headers)
             if key is not None:
@@ -27,7 +27,8 @@ class KnownCallers:
             return None
 
     async def lasts(self, request: Any, roles: Permission) -> bool:
-        """Whether the key or session still stands and has one of the roles. Without the database nothing is taken away."""
+        """Return True if the key or session is still valid and has one of the roles. If the database is unavailable, permissions
+        remain."""
         try:
             caller = await self.find(request)
         except Unavailable:

@@ -1,4 +1,4 @@
-"""Places of requests with large bodies, which clients get in turns."""
+"""The queue of requests with large bodies, which serves clients in turn."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _WAITING: Final = 1000
 
 
 def fair_large_bodies(most: int = _MOST, *, patience: float = PATIENCE) -> LargeBodies:
-    """`most` are read and held at a time, of one client half of them. One is worked on at a time. Who waits for `patience` seconds
-    is refused."""
+    """Return the limits on large bodies. At most `most` are held at the same time, half of them of one client, and one is
+    processed at a time. A request that waits for `patience` seconds is refused."""
     each = (most + 1) // 2
     room = FairQueue(most, each=each, waiting=_WAITING, refusal=_too_many, counts=False, patience=patience)
     turn = FairQueue(1, each=1, waiting=most, refusal=_too_many, patience=patience)
@@ -22,4 +22,4 @@ def fair_large_bodies(most: int = _MOST, *, patience: float = PATIENCE) -> Large
 
 
 def _too_many() -> Unavailable:
-    return Unavailable("too many large requests are under way", retry_after=2)
+    return Unavailable("too many large requests are in progress", retry_after=2)

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line, the same shape for messages of the code and for requests; or text, for a person at a terminal."""
+"""Logs: one JSON object per line, of the same shape for messages of the code and for requests; or text for a terminal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from domain.kernel.known_tokens import without_tokens
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 _ATOMIC: Final = 4096
-"""PIPE_BUF of Linux; the lines are ASCII."""
+"""PIPE_BUF of Linux in bytes. Lines are ASCII."""
 _HALF: Final = 8192
-"""Characters."""
+"""Number of characters that are kept of the beginning and of the end of a long text."""
 _READS: Final = ("GET", "HEAD")
 _Entry = tuple[datetime, str, str, str, str, int, float]
-"""Time, transaction id, client, method, route, status, seconds: not the call itself, which would keep its body alive."""
+"""Time, transaction id, client, method, route, status and seconds. The request itself is not stored, because that would keep its
+body in memory."""
 
 
 class TextStream(Protocol):
@@ -36,14 +37,14 @@ def _line(fields: Mapping[str, Any]) -> str:
 
 
 def _bounded(text: str) -> str:
-    """The beginning and the end, without credentials that are known by their form: an error may repeat a text of any size that
-    somebody sent."""
-    left_out = len(text) - 2 * _HALF
-    return without_tokens(text if left_out <= 0 else f"{text[:_HALF]} … {left_out} characters … {text[-_HALF:]}")
+    """Return the beginning and the end of a text without credentials that are recognized by their form. An error may repeat a
+    text of any size from a request."""
+    omitted = len(text) - 2 * _HALF
+    return without_tokens(text if omitted <= 0 else f"{text[:_HALF]} … {omitted} characters … {text[-_HALF:]}")
 
 
 class JsonFormatter(logging.Formatter):
-    """For stdlib handlers. What a caller passes as `extra` becomes fields of the line."""
+    """A formatter for handlers of the standard library. Values passed as `extra` become fields of the line."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
@@ -59,7 +60,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """For a person at a terminal: local time, level where it is no information, message, and a traceback where there is one."""
+    """A formatter for a terminal: local time, level unless it is INFO, message, and a traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()} "
@@ -74,7 +75,7 @@ def _shown(value: object) -> object:
 
 
 def as_text(form: str, stream: TextIO) -> bool:
-    """`form` is auto, json or text: auto is text on a terminal."""
+    """Return True if logs are text. `form` is auto, json or text; auto is text on a terminal."""
     return form == "text" or (form == "auto" and stream.isatty())
 
 
@@ -83,15 +84,19 @@ def _local(moment: datetime) -> str:
 
 
 def _visible(text: str) -> str:
-    """Somebody else may have written a part of it: nothing in it steers the terminal."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    """Return the text with unprintable characters escaped, because parts of it may come from requests and must not control the
+    terminal."""
+    return (
+        text
+        if text.isprintable()
+        else "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    )
 
 
 class RequestLog:
-    """One line per request, buffered, written a few times a second: a write to stderr costs more than many a request.
-
-    Lines hold the route's template, never the path, query, headers or body: any of those may carry a secret. Reads that
-    went well are left out unless `reads` is set, and so are routine calls, such as segments of a live stream."""
+    """The log of requests, one line each, buffered and written a few times per second: a write to stderr costs more than many
+    requests. Lines hold the route's template, never the path, query, headers or body, which may contain secrets. Successful
+    reads are omitted unless `reads` is set, and so are routine calls, such as segments of a live stream."""
 
     def __init__(self, stream: TextStream, *, clock: Clock, reads: bool = False, text: bool = False, interval: float = 0.1) -> None:
         self._stream = stream
@@ -123,7 +128,7 @@ class RequestLog:
 
 
 def _pieces(lines: Sequence[str]) -> Iterator[str]:
-    """Whole lines, in texts that a pipe takes in one piece: other processes write to it too."""
+    """Yield texts of whole lines that a pipe accepts atomically, because other processes write to it too."""
     text = ""
     for line in lines:
         if text and len(text) + len(line) > _ATOMIC:

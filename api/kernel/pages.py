@@ -1,4 +1,4 @@
-"""Paging of lists: size 20 and page 1 by default, below 1 is 400. See docs/reference/api/conventions.md."""
+"""Paging of lists: size 20 and page 1 by default; numbers below 1 are answered with 400. See docs/reference/api/conventions.md."""
 
 from __future__ import annotations
 
@@ -28,18 +28,16 @@ def _direction(value: Any) -> bool:
 
 
 Descending = Annotated[bool, BeforeValidator(_direction), WithJsonSchema(named_enum("Order", ["ASC", "DESC"]))]
-"""ASC or DESC; true is DESC. A default is written as clients write it: `Field(default="ASC", validate_default=True)`."""
+"""ASC or DESC; true is DESC. Write a default as clients write it: `Field(default="ASC", validate_default=True)`."""
 
-NO_CACHE: Final = "Accepted and without effect: responses always show the present state. Default false."
+NO_CACHE: Final = "Accepted without effect: responses always show the current state. Default false."
 
 
 class PageQuery(Wire):
-    """A page of a list."""
+    """Query of a page of a list."""
 
-    page_size: Whole = Field(
-        default=20, description="How many entries at most. Default 20; a larger size than 1000 is cut to 1000."
-    )
-    page_number: Whole = Field(default=1, description="Which page, from 1. Default 1.")
+    page_size: Whole = Field(default=20, description="Maximum number of entries. Default 20; sizes above 1000 are reduced to 1000.")
+    page_number: Whole = Field(default=1, description="Number of the page, from 1. Default 1.")
     order: Descending = Field(
         default="ASC", validate_default=True, description="ASC (ascending) or DESC (descending). Default ASC."
     )
@@ -51,17 +49,17 @@ class PageQuery(Wire):
 
 
 WHOLE: Final = 10_000
-"""Entries of an array without a `pageSize`. Where there are more, the header Link leads to the rest."""
+"""Entries of an array without a `pageSize`. If there are more, the header Link leads to the rest."""
 
 
 class FreshQuery(Wire):
-    """A read of one resource."""
+    """Query of a read of one resource."""
 
     no_cache: Flag = Field(default=False, description=NO_CACHE)
 
 
 class ReferenceQuery(FreshQuery):
-    """A look-up by a reference id or external id."""
+    """Query of a look-up by a reference id or external id."""
 
     id: Annotated[
         str, Field(min_length=1, description="The reference id or external id, percent-encoded. Upper and lower case differ.")
@@ -73,21 +71,22 @@ def page_body(page: Page[Any], results: list[Any]) -> dict[str, Any]:
 
 
 def next_page(request: Request, page: Page[Any]) -> tuple[tuple[str, str], ...]:
-    """The header Link of a page with a number, which leads to the next one: the same query, but its pageNumber. Absent on the last
-    page."""
+    """Return the header Link of a numbered page: the address of the next page, with the same query except pageNumber. Empty on
+    the last page."""
     pairs = split_pairs(request.scope["query_string"], where="query")
     number = next((int(value) for name, value in reversed(pairs) if value and name.lower() == _NUMBER.lower()), 1)
     return () if page.size * number >= page.total else (_next(request, _NUMBER, str(number + 1)),)
 
 
 def next_from(request: Request, page: Page[Any], *, start: int) -> tuple[tuple[str, str], ...]:
-    """The same of a page that begins at an index: the same query, but its startIndex."""
+    """Return the header Link of a page that begins at an index: the address of the next page, with the same query except
+    startIndex."""
     following = start + page.size
     return () if following >= page.total else (_next(request, _START, str(following)),)
 
 
 def next_after(request: Request, place: str) -> tuple[str, str]:
-    """The header Link of a page that ends at a place: the same query, but its `after`."""
+    """Return the header Link of a page that ends at a cursor: the address of the next page, with the same query except `after`."""
     return _next(request, "after", place)
 
 
@@ -98,5 +97,5 @@ def _next(request: Request, name: str, value: str) -> tuple[str, str]:
 
 
 def next_link(address: str) -> tuple[str, str]:
-    """The header of a list that is a bare array and has more pages."""
+    """Return the header Link of a bare array that has more pages."""
     return "link", f'<{address}>; rel="next"'

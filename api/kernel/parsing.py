@@ -1,4 +1,4 @@
-"""The framework's parsers for code that is not a route's parameter: errors are the domain's `Malformed`."""
+"""The framework's parsers for code outside of route parameters. Their errors are the domain's `Malformed`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from domain.kernel.strict_json import NotStrict, path_inside, strict_json
 
 
 def parse_body(raw: bytes | str, *, where: str = "body") -> Any:
-    """Strict JSON for the framework; `BadRequest` names the member, or `where` for the whole."""
+    """Parse strict JSON for the framework. Raise `BadRequest`, which names the member, or `where` for the whole body."""
     try:
         return strict_json(raw)
     except NotStrict as fault:
@@ -26,7 +26,7 @@ def parse_json(raw: bytes | str, *, where: str = "body") -> Any:
 
 
 class Validator:
-    """A type's validation, looked up once."""
+    """The validation of a type, built once."""
 
     __slots__ = ("_inner",)
 

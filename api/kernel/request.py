@@ -1,4 +1,4 @@
-"""The product's request: the framework's, with the members that commands and repeated requests need."""
+"""The product's request: the framework's request with the members for commands and repeated requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from projections.kernel.readers import READER, ClientBudgets
 
 
 class Request(http.Request):
-    """The request that endpoints of the product get."""
+    """The request that the endpoints of the product receive."""
 
     __slots__ = ("_cause", "idempotency")
 
@@ -25,12 +25,12 @@ class Request(http.Request):
         self.idempotency: IdempotencyKey | None = None
 
     def new_transaction_id(self) -> str:
-        """From the product's source of ids: a system call for each request costs as much as parsing its body."""
+        """Return an id from the product's source of ids. A system call for each request would cost as much as parsing its body."""
         return str(new_id())
 
     @property
     def cause(self) -> Cause:
-        """Client, end user and correlation id, which every event of this request carries. One command id per request."""
+        """The client, end user and correlation id that every event of this request carries. A request has one command id."""
         if self._cause is None:
             self._cause = Cause.by(
                 self.caller.name,
@@ -48,14 +48,14 @@ class Request(http.Request):
 
 
 def _kind(caller: Caller) -> ActorKind:
-    """No client is the product, whatever it is called."""
+    """Return the kind of actor. A client is never the product, whatever its name is."""
     if caller.person:
         return ActorKind.PERSON
     return ActorKind.SHELL if usual_kind(caller.name) is ActorKind.SHELL else ActorKind.CLIENT
 
 
 class Admission:
-    """Says for whom a request reads: its client, or its address where it has no key."""
+    """Assigns the reads of a request to its client, or to its address if it has no key."""
 
     def __init__(self) -> None:
         self._budgets = ClientBudgets()

@@ -1,10 +1,10 @@
-"""The key of the home's own shells: commands of who may read the home call the running product with it, as `shell:<user>`.
+"""The key of shells on this home: commands of a user that may read the home call the running product with it, as `shell:<user>`.
 
-It is made at every start, in a file that only the owner of the home can read. Who can read that has the master key and the database
-as well, so the key opens nothing that is not open already.
+It is made at every start, in a file that only the owner of the home can read. The owner also has the master key and the
+database, so the key grants nothing more.
 
-A command sends it to nobody but the process that has locked the home and announced its address. A process id alone says nothing:
-another process may have it by now, and another user's program the port.
+A command sends it only to the process that has locked the home and announced its address. A process id alone proves nothing:
+another process may have it by now, and a program of another user may have the port.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LONGEST: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The product that runs on a home. `database` is the hash of an external database's address; empty for the embedded one.
-    `network` is its network namespace: in another one the same address is another machine's."""
+    """The product that runs on a home. `database` is the hash of an external database's address; empty for the embedded
+    database. `network` is its network namespace: in another namespace the same address is another machine's."""
 
     pid: int
     url: str
@@ -47,8 +47,8 @@ def database_hash(url: str | None) -> str:
 
 
 def announce(home: Path, *, url: str, database: str | None) -> None:
-    """Tell commands on this home where the product is. Only the process that has locked the home does: `medialedger up`. In `url`
-    is an address and no name, which might lead elsewhere later."""
+    """Write the address of the product for commands on this home. Only the process that has locked the home does so:
+    `medialedger up`. `url` must hold an IP address, because a name might later resolve to another host."""
     pid = os.getpid()
     if not _has_locked(pid, home):
         return
@@ -60,36 +60,37 @@ def announce(home: Path, *, url: str, database: str | None) -> None:
 
 
 def holder_text(pid: int) -> str:
-    """What the process that locks a home writes into the file `lock`: its id, for people, and what no other process has had."""
+    """Return the text that a process writes into the file `lock` of its home: its id, for people, and a text that no other
+    process ever has."""
     return f"{pid}\n{_identity(pid)}\n"
 
 
 def withdraw(home: Path) -> None:
-    """Nothing runs on this home: the key of what ran there is of no more use."""
-    for left in (_file(home), *home.glob(".running.*")):
+    """Delete the announcement of a product that no longer runs on this home, and its key."""
+    for path in (_file(home), *home.glob(".running.*")):
         with suppress(OSError):
-            left.unlink()
+            path.unlink()
 
 
 def running_product(home: Path) -> Running | None:
-    """None where none runs on this home and in this network, or where the caller may not know."""
-    found = _announced(home)
-    return found if found is not None and _has_locked(found.pid, home) and found.network == _network() else None
+    """Return the product that runs on this home and in this network; None if there is none or the caller may not read it."""
+    product = _announced(home)
+    return product if product is not None and _has_locked(product.pid, home) and product.network == _network() else None
 
 
 class ShellKeys:
-    """Finds the user of such a key, on the home of this process."""
+    """Checks shell keys on the home of this process."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
 
     def user(self, key: str) -> str | None:
-        """`shell:<user>`, or None for a key that is not right."""
-        found = _KEY.fullmatch(key)
-        running = None if found is None else _announced(self._home)
-        if found is None or running is None or not hmac.compare_digest(found[2], running.secret):
-            return None  # before anything that costs more: anybody can send a wrong key
-        return found[1] if _has_locked(running.pid, self._home) else None
+        """Return `shell:<user>`; None for a wrong key."""
+        match = _KEY.fullmatch(key)
+        running = None if match is None else _announced(self._home)
+        if match is None or running is None or not hmac.compare_digest(match[2], running.secret):
+            return None  # checked before costlier steps: anyone can send a wrong key
+        return match[1] if _has_locked(running.pid, self._home) else None
 
 
 def _file(home: Path) -> Path:
@@ -97,7 +98,7 @@ def _file(home: Path) -> Path:
 
 
 def _announced(home: Path) -> Running | None:
-    """By whatever process: perhaps it does not run any more."""
+    """Return the announced product, which may have ended by now."""
     try:
         return _read(home)
     except (OSError, ValueError, RecursionError):
@@ -105,23 +106,23 @@ def _announced(home: Path) -> Running | None:
 
 
 def _read(home: Path) -> Running:
-    """Raises ValueError for a file that others may have read or written, and for one that says anything else."""
+    """Read the announcement. Raise ValueError for a file that other users can read or write, and for unexpected content."""
     with open(os.open(_file(home), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
-            raise ValueError("it is open to others")
-        found: Any = json.loads(file.read(_LONGEST))
+            raise ValueError("other users have access to it")
+        content: Any = json.loads(file.read(_LONGEST))
     kinds = {"pid": int, "url": str, "database": str, "secret": str, "network": str}
-    if not isinstance(found, dict) or {name: type(value) for name, value in found.items()} != kinds:
-        raise ValueError("it is none of ours")
-    if not found["secret"].isascii():
-        raise ValueError("it is none of ours")
-    return Running(**found)
+    if not isinstance(content, dict) or {name: type(value) for name, value in content.items()} != kinds:
+        raise ValueError("it has unexpected content")
+    if not content["secret"].isascii():
+        raise ValueError("it has unexpected content")
+    return Running(**content)
 
 
 def _has_locked(pid: int, home: Path) -> bool:
-    """Whether this process lives and has locked the home. Nobody who asks is in the way of a start, as taking the lock would be.
-    What a process has opened is closed to others, so the file says who took the lock: its end is the end of the lock."""
+    """Return True if this process is alive and has locked the home. Trying to take the lock would disturb a starting process, so
+    the content of the file is compared: it names the process that took the lock, and the lock ends with that process."""
     try:
         with open(os.open(home / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
             return file.read(_LONGEST) == holder_text(pid)
@@ -130,7 +131,8 @@ def _has_locked(pid: int, home: Path) -> bool:
 
 
 def _identity(pid: int) -> str:
-    """The start of the machine and of the process: another process that gets the same id has another one. Raises `OSError`."""
+    """Return the start times of the machine and of the process, which differ if another process gets the same id. Raises
+    `OSError`."""
     started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]  # starttime of proc(5)
     return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {started}"
 

@@ -1,4 +1,4 @@
-"""The surfaces whose errors are problem documents. The job engine and the key provider bring their own."""
+"""The surfaces whose errors are problem documents. The job engine and the key provider define their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The span of a request: it continues the trace that the caller names, and the causes of the request's events continue it."""
+"""The span of a request. It continues the trace of the caller, and the causes of the request's events continue it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from projections.kernel.tracing import Span, Tracer
 
 
 def sent_trace_parent(request: Request) -> str | None:
-    """The trace that the caller says the request is a part of."""
+    """Return the trace that the caller names as the parent of the request."""
     if b"traceparent" not in request.headers:
         return None
     return trace_parent(whole(request.scope["headers"], b"traceparent"))
 
 
 class RequestSpans:
-    """Begins a span for each request, but for probes, metrics and segments of streams. Of its address it has the route alone."""
+    """Begins a span for each request except probes, metrics and segments of streams. The span holds only the route of its
+    address."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer

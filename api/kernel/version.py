@@ -17,7 +17,7 @@ def product_version() -> str:
 
 
 def four_part(version: str) -> str:
-    """The numbers at the start of a version, always four: `0.1.0` is `0.1.0.0`."""
+    """Return the numbers at the start of a version as four parts: `0.1.0` becomes `0.1.0.0`."""
     numbers = re.match(r"\d+(?:\.\d+)*", version)
     parts = numbers.group().split(".") if numbers else []
     return ".".join((parts + ["0"] * 4)[:4])

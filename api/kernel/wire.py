@@ -28,18 +28,18 @@ def _instant(value: Any) -> datetime:
     elif isinstance(value, str) and len(value) <= 64:
         moment = _parse_instant(value)
         if moment.tzinfo is UTC and len(value) == _AS_SHOWN and moment.microsecond % 1000 == 0:
-            return moment  # spelled as we spell it, to the millisecond: the usual case
+            return moment  # the usual case: the form of responses, to the millisecond
     else:
         raise _no_instant()
     try:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise PydanticCustomError("instant", "must lie in the years 1 to 9999, in UTC") from None
+        raise PydanticCustomError("instant", "must be in the years 1 to 9999, in UTC") from None
     return to_milliseconds(moment)
 
 
 def _parse_instant(text: str) -> datetime:
-    """Python's own parser, without its freedom to put any character between date and time, and with ISO's hour 24."""
+    """Parse with Python's parser, but require T, t or a space between date and time, and accept ISO's hour 24."""
     if len(text) > 10 and not any(text[at : at + 1] in ("T", "t", " ") for at in (10, 8, 7)):
         raise _no_instant()
     text = text.replace("z", "Z")
@@ -66,7 +66,8 @@ def _no_instant() -> PydanticCustomError:
 
 
 _shown = lru_cache(8192)(iso)
-"""Responses show the same instants again and again, and to find one takes a third of the time of writing it out."""
+"""Format an instant, with a cache: responses show the same instants repeatedly, and a look-up takes a third of the time of
+formatting."""
 
 Instant = Annotated[
     datetime,
@@ -75,7 +76,8 @@ Instant = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}),
     DateTime(),
 ]
-"""Any ISO 8601 offset in, UTC cut to milliseconds inside, `Z` and three decimals out. No offset is UTC, a date is midnight."""
+"""A time: any ISO 8601 offset as input, UTC cut to milliseconds internally, `Z` and three decimals as output. No offset means
+UTC, and a date means midnight."""
 
 _FLAGS: dict[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
@@ -84,36 +86,36 @@ def _flag(value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
     if type(value) is str:
-        known = _FLAGS.get(value.lower())
-        if known is not None:
-            return known
+        flag = _FLAGS.get(value.lower())
+        if flag is not None:
+            return flag
     elif type(value) is int and value in (0, 1):
         return value == 1
     raise PydanticCustomError("flag", "must be true or false")
 
 
 Flag = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "boolean"})]
-"""A boolean; in a query or form `true`, `false`, `1` or `0`, any case."""
+"""A boolean; in a query or form `true`, `false`, `1` or `0`, ignoring case."""
 
 
 def named_enum(name: str, values: list[str]) -> dict[str, Any]:
-    """The schema of an enumeration of texts that has a name in the API description."""
+    """Return the schema of an enumeration of texts that has a name in the API description."""
     return {COMPONENT: {"name": name, "schemas": {name: {"type": "string", "enum": values}}}}
 
 
 class NamedInt(GroupedMetadata):
-    """An enumeration that is accepted as its number, a numeric string or its name in any case, and shown as its number.
+    """An enumeration that accepts its number, a numeric string or its name in any case, and is shown as its number.
 
-    The API description has a component for the numbers, one for the names, and one for either, which requests refer to.
-
-    Written `Annotated[EventState, NamedInt(EventState)]`."""
+    The API description has a component for the numbers, one for the names, and one for either, which requests refer to. Written
+    `Annotated[EventState, NamedInt(EventState)]`.
+    """
 
     def __init__(self, kind: type[IntEnum]) -> None:
         self._kind = kind
         self._by_text: dict[str, IntEnum] = {member.name.lower(): member for member in kind}
         self._by_text.update({str(member.value): member for member in kind})
         self._by_number: dict[float, IntEnum] = {member.value: member for member in kind}
-        self._known = ", ".join(f"{member.value} {member.name}" for member in kind)
+        self._choices = ", ".join(f"{member.value} {member.name}" for member in kind)
 
     def __iter__(self) -> Iterator[object]:
         yield BeforeValidator(self._find)
@@ -124,8 +126,8 @@ class NamedInt(GroupedMetadata):
     def _component(self, name: str) -> dict[str, Any]:
         number, text = self._kind.__name__, f"{self._kind.__name__}Name"
         names = [member.name for member in self._kind]
-        numbers = {"type": "integer", "enum": [member.value for member in self._kind], "description": self._known}
-        either = {"anyOf": [reference(number), reference(text)], "description": f"The number or the name: {self._known}"}
+        numbers = {"type": "integer", "enum": [member.value for member in self._kind], "description": self._choices}
+        either = {"anyOf": [reference(number), reference(text)], "description": f"The number or the name: {self._choices}"}
         schemas = {
             number: {**numbers, "x-enum-varnames": names, "x-enumNames": names},
             text: {"type": "string", "enum": names},
@@ -140,21 +142,21 @@ class NamedInt(GroupedMetadata):
         elif type(value) in (int, float) or isinstance(value, IntEnum):
             member = self._by_number.get(value)
         if member is None:
-            raise PydanticCustomError("named_int", f"must be one of {self._known}")
+            raise PydanticCustomError("named_int", f"must be one of {self._choices}")
         return member
 
 
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
-"""Text that PostgreSQL can hold. The body, query and path parsers refuse NUL already; this holds for text from elsewhere."""
+"""Text that PostgreSQL can store. The body, query and path parsers already refuse NUL; this type covers text from elsewhere."""
 
 LONGEST_LABEL = 600
 Label = Annotated[Text, StringConstraints(max_length=LONGEST_LABEL)]
 """Text that resources are found and ordered by: names, titles, references. It must fit an index entry of PostgreSQL, which holds
-some 2,700 bytes, in any script; what is longer would fail in the append."""
+about 2,700 bytes, in any script; a longer text would fail in the append."""
 
 Name = Annotated[Label, StringConstraints(min_length=1, pattern=NOT_BLANK)]
 Words = Annotated[Text, StringConstraints(min_length=1, pattern=NOT_BLANK)]
-"""A label, or any text, that is not empty and not blank."""
+"""Text that is neither empty nor blank."""
 
 
 def _integer(value: Any) -> Any:
@@ -184,7 +186,7 @@ class Between(GroupedMetadata):
 
 
 Integer = Annotated[int, BeforeValidator(_integer), Between()]
-"""A whole number that fits a PostgreSQL bigint, or its digits; true and false are no numbers."""
+"""A whole number that fits a PostgreSQL bigint, or its digits; true and false are not numbers."""
 
 
 def _parts(value: Any) -> list[str]:
@@ -194,4 +196,4 @@ def _parts(value: Any) -> list[str]:
 
 
 Listed = BeforeValidator(_parts)
-"""A comma separated list, in one parameter or several."""
+"""A comma-separated list, in one parameter or several."""

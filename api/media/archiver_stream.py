@@ -37,24 +37,27 @@ def _without_duplicates(formats: tuple[str, ...]) -> tuple[str, ...]:
 Format = Annotated[
     Literal["HLS", "HDS", "DASH", "SMOOTH"], BeforeValidator(_upper), WithJsonSchema({"type": "string", "enum": _FORMATS})
 ]
-"""Accepted in any case, kept in upper case."""
+"""A streaming format, accepted in any case and stored in upper case."""
 Formats = Annotated[tuple[Format, ...], AfterValidator(_without_duplicates)]
 
 
 class UpdateArchiverStreamRequest(Wire):
-    """null clears `expiresAt`, `uploaded` and `streamingFormats`, and leaves the other fields as they are."""
+    """Changes of an archiver stream. null clears `expiresAt`, `uploaded` and `streamingFormats`, and leaves the other fields
+    unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"uploaded": True, "expiresAt": "2032-01-01T00:00:00.000Z"}]})
 
-    profile_id: Name | None = Field(None, description="The id of the recording profile; not blank. null leaves it as it is.")
-    capture_id: Name | None = Field(None, description="The id of the recording; not blank. null leaves it as it is.")
-    start_time: Instant | None = Field(None, description="When the recording began. null leaves it as it is.")
-    end_time: Instant | None = Field(None, description="When the recording ended; not before `startTime`. null leaves it as it is.")
-    expires_at: Instant | None = Field(
-        None, description="When the recording expires; nothing is deleted then. null, the default: never."
+    profile_id: Name | None = Field(None, description="The id of the recording profile; not blank. null leaves it unchanged.")
+    capture_id: Name | None = Field(None, description="The id of the recording; not blank. null leaves it unchanged.")
+    start_time: Instant | None = Field(None, description="The time when the recording began. null leaves it unchanged.")
+    end_time: Instant | None = Field(
+        None, description="The time when the recording ended; not before `startTime`. null leaves it unchanged."
     )
-    ism_url: Words | None = Field(None, description="The address of the ISM manifest; not blank. null leaves it as it is.")
-    uploaded: Flag | None = Field(None, description="Whether the recording was uploaded; false for a new stream. null means false.")
+    expires_at: Instant | None = Field(
+        None, description="The time when the recording expires; nothing is deleted then. null, the default: never."
+    )
+    ism_url: Words | None = Field(None, description="The address of the ISM manifest; not blank. null leaves it unchanged.")
+    uploaded: Flag | None = Field(None, description="True if the recording was uploaded; false for a new stream. null means false.")
     streaming_formats: Formats | None = Field(
         None, description="HLS, HDS, DASH or SMOOTH, each once; none for a new stream. null clears them."
     )
@@ -78,8 +81,8 @@ class AddArchiverStreamRequest(UpdateArchiverStreamRequest):
 
     profile_id: Name = Field(description="The id of the recording profile; required, not blank.")
     capture_id: Name = Field(description="The id of the recording; required, not blank.")
-    start_time: Instant = Field(description="When the recording began; required.")
-    end_time: Instant = Field(description="When the recording ended; required, not before `startTime`.")
+    start_time: Instant = Field(description="The time when the recording began; required.")
+    end_time: Instant = Field(description="The time when the recording ended; required, not before `startTime`.")
     ism_url: Words = Field(description="The address of the ISM manifest; required, not blank.")
 
 
@@ -89,13 +92,13 @@ class ArchiverStream(Wire):
     id: Integer = Field(description="The number of the stream; never used again.")
     profile_id: str = Field(description="The id of the recording profile.")
     capture_id: str = Field(description="The id of the recording.")
-    start_time: Instant = Field(description="When the recording began.")
-    end_time: Instant = Field(description="When the recording ended; not before `startTime`.")
-    expires_at: Instant | None = Field(description="When the recording expires; nothing is deleted then. null: never.")
+    start_time: Instant = Field(description="The time when the recording began.")
+    end_time: Instant = Field(description="The time when the recording ended; not before `startTime`.")
+    expires_at: Instant | None = Field(description="The time when the recording expires; nothing is deleted then. null: never.")
     ism_url: str = Field(description="The address of the ISM manifest.")
-    uploaded: bool = Field(description="Whether the recording was uploaded.")
-    created_at: Instant = Field(description="When the record was added.")
-    updated_at: Instant = Field(description="When the record last changed.")
+    uploaded: bool = Field(description="True if the recording was uploaded.")
+    created_at: Instant = Field(description="The time when the record was added.")
+    updated_at: Instant = Field(description="The time when the record last changed.")
     streaming_formats: Formats = Field(description="HLS, HDS, DASH or SMOOTH, each once.")
 
     @classmethod
@@ -138,5 +141,5 @@ async def update_archiver_stream(
 
 @routes.get("/", READ, response_model=list[ArchiverStream])
 async def list_archiver_streams(request: Request, records: RecordQueries) -> Response:
-    """All archiver streams, by id; expired ones too."""
+    """All archiver streams by id, including expired ones."""
     return await STREAMS.array(records.parts(ArchiverStreamRecord.KIND, order=BY_NUMBER))

@@ -1,6 +1,6 @@
-"""What needs somebody's attention, from the overview of health: docs/reference/api/health.md#attention.
+"""Findings that need an operator's attention, from the overview of health: docs/reference/api/health.md#attention.
 
-The console, `medialedger status` and every other reader show these findings, so that all say the same.
+The console, `medialedger status` and other readers all show these findings.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from projections.consumers.leases import RELAY
 from workers.kernel.media_programs import missing as missing_program
 
 LATE: Final = 300.0
-"""Seconds after which deliveries that are due, and jobs that could start, are late."""
+"""Seconds after which due deliveries, and jobs that could start, count as late."""
 _BEHIND: Final = 10_000
 _UNSEALED: Final = 600.0
 _UNANCHORED: Final = 24 * 3600.0
 
 
 class AttentionLevel(StrEnum):
-    """How urgent a finding is: a fault, or something to look at."""
+    """The urgency of a finding: a fault, or a warning to look at."""
 
     FAULT = "fault"
     LOOK = "look"
 
 
 class Attention(Wire):
-    """Something that somebody should look at."""
+    """A finding that needs an operator's attention."""
 
-    level: AttentionLevel = Field(description="fault, or look where nothing is lost yet.")
+    level: AttentionLevel = Field(description="fault, or look if nothing is lost yet.")
     about: str = Field(
-        description="What it is about: quiet, log, disks, programs, processes, secrets, consumers, events, points, jobs, "
+        description="The subject: quiet, log, disks, programs, processes, secrets, consumers, events, points, jobs, "
         "deliveries or sessions."
     )
-    text: str = Field(description="What is the matter, as a sentence.")
-    command: str | None = Field(description="A command of the command line that helps; null where there is none.")
-    jobs: str | None = Field(description="The state of the jobs that it is about: failed or queued; null where it is about none.")
+    text: str = Field(description="The finding, as a sentence.")
+    command: str | None = Field(description="A helpful command of the command line; null if there is none.")
+    jobs: str | None = Field(description="The state of the jobs concerned: failed or queued; null if it does not concern jobs.")
 
 
-def attention(seen: HealthFigures, *, missing: Sequence[str]) -> list[Attention]:
-    """Faults first. `missing`: programs for media that the answering machine does not have."""
-    found = [*_quiet(seen), *_log(seen), *_machine(seen, missing), *_secrets(seen)]
-    if not seen.quiet.quiet:  # while it is, all that follows is to be expected
-        found += [*_consumers(seen), *_events(seen), *_jobs(seen), *_deliveries(seen), *_sessions(seen)]
-    return sorted(found, key=lambda one: one.level is not AttentionLevel.FAULT)
+def attention(figures: HealthFigures, *, missing: Sequence[str]) -> list[Attention]:
+    """Return the findings, faults first. `missing` lists the programs for media that the answering machine does not have."""
+    findings = [*_quiet(figures), *_log(figures), *_machine(figures, missing), *_secrets(figures)]
+    if not figures.quiet.quiet:  # the findings that follow are expected while the installation is quiet
+        findings += [*_consumers(figures), *_events(figures), *_jobs(figures), *_deliveries(figures), *_sessions(figures)]
+    return sorted(findings, key=lambda finding: finding.level is not AttentionLevel.FAULT)
 
 
 def _fault(about: str, text: str, command: str | None = None) -> Attention:
@@ -59,98 +59,108 @@ def _look(about: str, text: str, command: str | None = None, *, jobs: str | None
     return Attention(level=AttentionLevel.LOOK, about=about, text=text, command=command, jobs=jobs)
 
 
-def _quiet(seen: HealthFigures) -> Iterator[Attention]:
-    if seen.quiet.quiet:
-        reason = "" if seen.quiet.reason is None else f" ({seen.quiet.reason})"
-        yield _look("quiet", f"The installation is quiet{reason}: nothing leaves it.", "medialedger quiet off")
+def _quiet(figures: HealthFigures) -> Iterator[Attention]:
+    if figures.quiet.quiet:
+        reason = "" if figures.quiet.reason is None else f" ({figures.quiet.reason})"
+        yield _look("quiet", f"The installation is quiet{reason}: it sends nothing to other systems.", "medialedger quiet off")
 
 
-def _log(seen: HealthFigures) -> Iterator[Attention]:
-    log = seen.log
+def _log(figures: HealthFigures) -> Iterator[Attention]:
+    log = figures.log
     if log.bad_position is not None:
-        yield _fault("log", f"The log does not fit its hashes from position {log.bad_position} on.", "medialedger audit verify")
+        yield _fault(
+            "log", f"The log is damaged from position {log.bad_position} on: its hashes do not match.", "medialedger audit verify"
+        )
     if log.unsealed_seconds > _UNSEALED and log.sealed_at is not None:
-        text = f"{log.unsealed_events} events have no signed checkpoint for {_for(log.unsealed_seconds)}."
+        text = f"{log.unsealed_events} events have had no signed checkpoint for {_for(log.unsealed_seconds)}."
         yield _look("log", text, "medialedger workers sealer")
     if log.unanchored_seconds > _UNANCHORED:
-        text = f"Checkpoints were kept outside of the database last {_for(log.unanchored_seconds)} ago."
+        text = f"No checkpoint has been stored outside the database for {_for(log.unanchored_seconds)}."
         yield _look("log", text, "medialedger audit checkpoint")
 
 
-def _machine(seen: HealthFigures, missing: Sequence[str]) -> Iterator[Attention]:
-    for disk in seen.disks:
+def _machine(figures: HealthFigures, missing: Sequence[str]) -> Iterator[Attention]:
+    for disk in figures.disks:
         if disk.low:
-            yield _fault("disks", f"Too little room on the disk of {disk.name}.", "medialedger doctor")
+            yield _fault("disks", f"There is too little space on the disk of {disk.name}.", "medialedger doctor")
     for program in missing:
         yield _look("programs", missing_program(program), "medialedger doctor")
-    if not seen.processes:
-        yield _fault("processes", "No process of the product was seen in the last seconds.", "medialedger up")
+    if not figures.processes:
+        yield _fault("processes", "No process of the product has been active in the last seconds.", "medialedger up")
 
 
-def _secrets(seen: HealthFigures) -> Iterator[Attention]:
-    if count := seen.unreadable_secrets:
-        text = f"{_count(count, 'secret')} {'fits' if count == 1 else 'fit'} no master key of the product, and cannot be decrypted."
+def _secrets(figures: HealthFigures) -> Iterator[Attention]:
+    if count := figures.unreadable_secrets:
+        text = f"{_count(count, 'secret')} cannot be decrypted: no master key of the product matches."
         yield _fault("secrets", text, "medialedger doctor")
 
 
-def _consumers(seen: HealthFigures) -> Iterator[Attention]:
-    for one in seen.consumers:
-        failing = next((member for member in one.members if member.failing_seconds), None)
+def _consumers(figures: HealthFigures) -> Iterator[Attention]:
+    for consumer in figures.consumers:
+        failing = next((member for member in consumer.members if member.failing_seconds), None)
         if failing is not None:
-            text = f"{one.name} fails on {failing.host} for {_for(failing.failing_seconds or 0.0)}: {failing.fault}"
+            text = f"{consumer.name} has failed on {failing.host} for {_for(failing.failing_seconds or 0.0)}: {failing.fault}"
             yield _fault("consumers", text)
-        if one.position is not None and one.held < one.shards and seen.processes:
-            role = one.name.split()[0]  # the relay's name has the id of its cluster
-            gone = " If its broker is gone for good: medialedger consumers forget." if one.name.startswith(RELAY) else ""
-            yield _fault("consumers", f"Nobody runs {one.name}.{gone}", f"medialedger workers {role}")
-        if one.parked:
-            text = f"{one.name} could not process {_count(one.parked, 'record')}."
-            yield _fault("consumers", text, f"medialedger consumers parked {one.name}")
-        if (one.lag or 0) > _BEHIND:
-            yield _look("consumers", f"{one.name} is {one.lag:,} events behind.")
-    reading = {one.name: max((member.reads_log_seconds or 0.0 for member in one.members), default=0.0) for one in seen.consumers}
+        if consumer.position is not None and consumer.held < consumer.shards and figures.processes:
+            role = consumer.name.split()[0]  # the relay's name contains the id of its cluster
+            gone = (
+                " If its broker was removed permanently: medialedger consumers forget." if consumer.name.startswith(RELAY) else ""
+            )
+            yield _fault("consumers", f"No process runs {consumer.name}.{gone}", f"medialedger workers {role}")
+        if consumer.parked:
+            text = f"{consumer.name} could not process {_count(consumer.parked, 'record')}."
+            yield _fault("consumers", text, f"medialedger consumers parked {consumer.name}")
+        if (consumer.lag or 0) > _BEHIND:
+            yield _look("consumers", f"{consumer.name} is {consumer.lag:,} events behind.")
+    reading = {
+        consumer.name: max((member.reads_log_seconds or 0.0 for member in consumer.members), default=0.0)
+        for consumer in figures.consumers
+    }
     names = [name for name, seconds in reading.items() if seconds]
     if names:
         verb, since = "reads" if len(names) == 1 else "read", _for(max(reading.values()))
-        yield _look("consumers", f"The broker gives nothing for {since}: {', '.join(names)} {verb} the log instead.")
+        yield _look("consumers", f"The broker has been unavailable for {since}: {', '.join(names)} {verb} the log instead.")
 
 
-def _events(seen: HealthFigures) -> Iterator[Attention]:
-    for action, count in seen.events_due.items():
+def _events(figures: HealthFigures) -> Iterator[Attention]:
+    for action, count in figures.events_due.items():
         if count:
             verb = "is" if count == 1 else "are"
-            yield _look("events", f"{_count(count, 'Event')} {verb} late: the schedule should have done “{action}”.")
-    if silent := seen.points.get("not_receiving", 0):
+            yield _look("events", f"{_count(count, 'Event')} {verb} late for the scheduled action “{action}”.")
+    if silent := figures.points.get("not_receiving", 0):
         receive = "receives" if silent == 1 else "receive"
         yield _fault("points", f"{_count(silent, 'publishing point')} of live Events {receive} nothing.")
-    if idle := seen.points.get("not_started", 0):
+    if idle := figures.points.get("not_started", 0):
         yield _look("points", f"{_count(idle, 'publishing point')} of live Events {'has' if idle == 1 else 'have'} not started.")
 
-    for lost in seen.lost_recordings:
-        yield _fault("points", f"The recording of session {lost.session} at {lost.point} had to make room before it was captured.")
+    for lost in figures.lost_recordings:
+        yield _fault(
+            "points",
+            f"The recording of session {lost.session} at {lost.point} was removed for lack of space before it was captured.",
+        )
 
 
-def _jobs(seen: HealthFigures) -> Iterator[Attention]:
-    if failed := seen.jobs.states.get("failed", 0):
+def _jobs(figures: HealthFigures) -> Iterator[Attention]:
+    if failed := figures.jobs.states.get("failed", 0):
         text = f"{_count(failed, 'job')} {'has' if failed == 1 else 'have'} failed."
         yield _look("jobs", text, "medialedger jobs list --failed", jobs="failed")
-    if seen.jobs.workers == 0 and any(queue.ready for queue in seen.jobs.steps):
-        yield _fault("jobs", "Steps of jobs could start, and no process runs them.", "medialedger workers work")
-    if seen.jobs.oldest_queued_seconds > LATE:
-        text = f"A job has been queued for {_for(seen.jobs.oldest_queued_seconds)}."
+    if figures.jobs.workers == 0 and any(queue.ready for queue in figures.jobs.steps):
+        yield _fault("jobs", "Steps of jobs are ready, but no process runs them.", "medialedger workers work")
+    if figures.jobs.oldest_queued_seconds > LATE:
+        text = f"A job has been queued for {_for(figures.jobs.oldest_queued_seconds)}."
         yield _look("jobs", text, "medialedger jobs list --state queued", jobs="queued")
 
 
-def _deliveries(seen: HealthFigures) -> Iterator[Attention]:
-    if seen.deliveries.oldest_seconds > LATE:
-        text = f"A delivery has been due for {_for(seen.deliveries.oldest_seconds)}."
+def _deliveries(figures: HealthFigures) -> Iterator[Attention]:
+    if figures.deliveries.oldest_seconds > LATE:
+        text = f"A delivery has been due for {_for(figures.deliveries.oldest_seconds)}."
         yield _look("deliveries", text, "medialedger webhooks health")
 
 
-def _sessions(seen: HealthFigures) -> Iterator[Attention]:
-    for one in seen.sessions:
-        if one.state == "failed" and one.count:
-            text = f"{_count(one.count, f'{one.kind} session')} {'has' if one.count == 1 else 'have'} failed."
+def _sessions(figures: HealthFigures) -> Iterator[Attention]:
+    for session in figures.sessions:
+        if session.state == "failed" and session.count:
+            text = f"{_count(session.count, f'{session.kind} session')} {'has' if session.count == 1 else 'have'} failed."
             yield _fault("sessions", text, "medialedger sessions list")
 
 
@@ -159,7 +169,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _for(seconds: float) -> str:
-    """A length of time in its two largest units."""
+    """Format a duration in its two largest units."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

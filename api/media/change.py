@@ -1,4 +1,4 @@
-"""Changes of the log as they are recorded, as server-sent events: docs/reference/api/changes.md."""
+"""A stream of the changes of the log as they are recorded, as server-sent events: docs/reference/api/changes.md."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ from projections.log.reader import head
 routes = Router("/changes", tag="Changes", surface=MEDIA)
 
 _MOST: Final = 1_000
-"""One client has a quarter of them: a newsroom may share the key of its console."""
+"""Streams of a process. One client may have a quarter of them, because a newsroom may share the key of its console."""
 _LIFE: Final = 300.0
-"""Seconds after which a stream is to be asked for again."""
+"""Seconds after which a client must open the stream again."""
 _SILENCE: Final = 2.0
-"""Seconds without a change after which a beat is sent: a screen that hears nothing for 5 seconds calls itself not connected."""
+"""Seconds without a change after which a beat is sent. A screen that receives nothing for 5 seconds shows that it is not
+connected."""
 _LISTED: Final = 100
 _AUDITORS: Final = frozenset({Role.AUDITOR, Role.ADMIN})
 _OF_AUDITORS: Final = frozenset({Client.KIND, ContentKey.KIND})
@@ -48,7 +49,7 @@ Names = Annotated[str, StringConstraints(max_length=4000)]
 
 
 class ChangesQuery(Wire):
-    """Which changes are sent. Lists are comma separated; all filters must hold."""
+    """Query of the stream of changes. Lists are comma-separated; all filters must match."""
 
     after: Annotated[Integer, Between(0)] | None = Field(
         None,
@@ -68,15 +69,16 @@ class ChangeStreams:
         self._silence = silence
         self.subscribers = SubscriberLimit("changes", seats or OwnSeats(), most=_MOST)
 
-    async def frames(self, after: int | None, wanted: ChangeFilter) -> AsyncGenerator[bytes, None]:
-        """From a position, or from the log's end. Each position that was passed is told, at the latest with the next beat."""
+    async def frames(self, after: int | None, selection: ChangeFilter) -> AsyncGenerator[bytes, None]:
+        """Yield the changes after a position, or after the log's end. Positions without a matching change are sent with the next
+        beat."""
         ends = time.monotonic() + self._life
         try:
             async with self._feed.followed():
                 end = await head(self._feed.lists)
                 position = end if after is None else min(after, end)
                 yield _RETRY + _mark("reset" if after is not None and after > end else "open", position)
-                async with aclosing(self._from(position, wanted)) as followed:
+                async with aclosing(self._from(position, selection)) as followed:
                     async for reached, sent in followed:
                         position = reached
                         yield sent
@@ -86,8 +88,9 @@ class ChangeStreams:
         except Unavailable:
             yield _RETRY + AWAY
 
-    async def _from(self, position: int, wanted: ChangeFilter) -> AsyncGenerator[tuple[int, bytes], None]:
-        """What the log has already is read from it; then the shared reader tells. Who falls behind that one has to come again."""
+    async def _from(self, position: int, selection: ChangeFilter) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Yield the changes that the log already has, then those of the shared reader. A subscriber that falls behind the reader
+        must open the stream again."""
         while True:
             try:
                 self._feed.after(position)
@@ -96,7 +99,7 @@ class ChangeStreams:
                 older = await read_batch(self._feed.lists, position)
                 if older is not None:
                     position = older.last
-                    yield position, older.encoded(wanted, _frame) or _mark("beat", position)
+                    yield position, older.encoded(selection, _frame) or _mark("beat", position)
         while True:
             try:
                 batch = self._feed.after(position)
@@ -111,13 +114,13 @@ class ChangeStreams:
                     yield position, _mark("beat", position)
                 continue
             position = batch.last
-            sent = batch.encoded(wanted, _frame)
+            sent = batch.encoded(selection, _frame)
             if sent:
                 yield position, sent
 
 
 def _mark(name: str, position: int) -> bytes:
-    """A message about the stream itself. Its id is where to go on."""
+    """Return a message about the stream itself. Its id is the position to continue from."""
     return b'id: %d\nevent: %s\ndata: {"position":%d}\n\n' % (position, name.encode(), position)
 
 
@@ -137,26 +140,27 @@ def _frame(change: Change) -> bytes:
 async def stream_changes(
     request: Request, query: ChangesQuery, streams: ChangeStreams, catalogue: Catalogue, callers: KnownCallers
 ) -> Response:
-    """Changes of all aggregates as server-sent events, in the order of the log: what changed, not its content.
+    """The changes of all aggregates as server-sent events, in the order of the log, without their content.
 
-    With Last-Event-ID, or `after`, it goes on after this position. Changes of clients and content keys are sent to auditors and
-    admins only."""
-    wanted = _filter(query, catalogue, sees_all=bool(_AUDITORS & request.caller.roles))
+    With Last-Event-ID, or `after`, the stream continues after this position. Changes of clients and content keys are sent to
+    auditors and admins only.
+    """
+    selection = _filter(query, catalogue, sees_all=bool(_AUDITORS & request.caller.roles))
     after = _last_event_id(request)
     roles = _AUDITORS if _AUDITORS & request.caller.roles else READ
     subscriber = Subscriber("", has_key=True, client=request.caller.name, lasts=partial(callers.lasts, request, roles))
-    return event_stream(streams.subscribers.limited(streams.frames(query.after if after is None else after, wanted), subscriber))
+    return event_stream(streams.subscribers.limited(streams.frames(query.after if after is None else after, selection), subscriber))
 
 
 def _filter(query: ChangesQuery, catalogue: Catalogue, *, sees_all: bool) -> ChangeFilter:
     aggregates = _listed(query.aggregate, "aggregate")
     unknown = sorted(aggregates - set(catalogue.aggregates))
     if unknown:
-        raise Malformed.at("aggregate", f"must be of {', '.join(catalogue.aggregates)}")
+        raise Malformed.at("aggregate", f"must be one or more of {', '.join(catalogue.aggregates)}")
     ids = _listed(query.id, "id")
     return ChangeFilter(
         aggregates,
-        ids | {canonical(one) for one in ids},
+        ids | {canonical(id_) for id_ in ids},
         _listed(query.type, "type"),
         frozenset() if sees_all else _OF_AUDITORS,
     )
@@ -176,5 +180,5 @@ def _last_event_id(request: Request) -> int | None:
     if not sent:
         return None
     if not (sent.isascii() and sent.isdigit() and len(sent) < 19):
-        raise BadRequest.at("Last-Event-ID", "must be a position of the log, as the ids of the stream are")
+        raise BadRequest.at("Last-Event-ID", "must be a position of the log, like the ids of the stream")
     return int(sent)

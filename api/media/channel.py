@@ -35,17 +35,17 @@ _EXAMPLE: Final = (
 
 
 class UpdateChannelRequest(Wire):
-    """What is absent stays as it is."""
+    """Changes of a channel. Absent fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Channel one"}]})
 
-    name: Name | None = Field(None, description="The name of the channel; not blank, not unique. null leaves it as it is.")
-    reference_id: Label | None = Field(None, description='An id in another system; not unique. null or "": none, shown as "".')
+    name: Name | None = Field(None, description="The name of the channel; not blank, not unique. null leaves it unchanged.")
+    reference_id: Label | None = Field(None, description='An id in another system; not unique. null or "": no id, shown as "".')
     configuration_json: Text | None = Field(None, description=_CONFIGURATION)
 
 
 class AddChannelRequest(UpdateChannelRequest):
-    """Without a configuration it is {}."""
+    """A new channel. Its default configuration is {}."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "Channel 1", "referenceId": "ch1", "configurationJson": _EXAMPLE}]}
@@ -55,13 +55,13 @@ class AddChannelRequest(UpdateChannelRequest):
 
 
 class Channel(Wire):
-    """A channel as it is shown."""
+    """A channel in a response."""
 
     id: UUID = Field(description="The id of the channel; never changes.")
     name: str = Field(description="The name of the channel; not unique.")
     reference_id: str = Field(description='An id in another system; "" for none. Not unique.')
     configuration_json: str = Field(
-        description="The configuration, as a text that holds a JSON object. As sent, with null for each key and password."
+        description="The configuration as it was sent, a text that holds a JSON object, with null for each key and password."
     )
 
     @classmethod
@@ -93,6 +93,6 @@ async def add_channel(request: Request, body: AddChannelRequest, handlers: Confi
 async def update_channel(
     request: Request, id: UUID, body: UpdateChannelRequest, handlers: ConfigurationHandlers
 ) -> Outcome[Record]:
-    """Change a channel. A key or password that is null or absent keeps its value, "" clears it."""
+    """Change a channel. A key or password that is null or absent keeps its value; "" clears it."""
     shares = Role.ADMIN in request.caller.roles
     return await handlers.amend(ChannelKind, id, values=CHANNELS.values(body), invocation=request.invocation, shares=shares)

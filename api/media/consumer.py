@@ -1,6 +1,7 @@
 """Consumers of the event log for operators: their lag, and the records that they could not process.
 
-docs/reference/api/consumers.md."""
+docs/reference/api/consumers.md.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +37,14 @@ class ConsumerMember(Wire):
 
     id: UUID = Field(description="The id of the process.")
     host: str = Field(description="The host that it runs on.")
-    busy: int = Field(description="How much it has under way.")
-    seen_at: Instant = Field(description="When it last renewed its leases.")
-    failing_seconds: float | None = Field(description="For how long its work has only failed; null when it does not.")
-    fault: str | None = Field(description="Why it fails; null when it does not.")
+    busy: int = Field(description="Number of records in progress.")
+    seen_at: Instant = Field(description="The time when it last renewed its leases.")
+    failing_seconds: float | None = Field(
+        description="Seconds since its work began to fail without a success; null if it does not fail."
+    )
+    fault: str | None = Field(description="The reason why it fails; null if it does not.")
     reads_log_seconds: float | None = Field(
-        description="For how long it reads the log because the broker gives nothing; null when it does not."
+        description="Seconds that it has read the log because the broker is unavailable; null if it reads the broker."
     )
 
     @classmethod
@@ -61,16 +64,16 @@ class Consumer(Wire):
     """A consumer of the event log."""
 
     name: str = Field(description="The name of the consumer.")
-    shards: int = Field(description="The number of parts that its work is divided into.")
-    held: int = Field(description="How many of them a process has a valid lease on.")
+    shards: int = Field(description="Number of shards that its work is divided into.")
+    held: int = Field(description="Number of shards that a process has a valid lease on.")
     position: int | None = Field(
-        description="The position of the event log up to which it has processed everything; null for one that reads a table."
+        description="The position of the event log up to which it has processed everything; null for a consumer that reads a table."
     )
     head: int = Field(description="The last position of the event log.")
-    lag: int | None = Field(description="head less position; null where position is null.")
+    lag: int | None = Field(description="head minus position; null if position is null.")
     members: list[ConsumerMember] = Field(description="The processes that run it.")
-    parked: int = Field(description="How many events it could not process, counted up to 100001.")
-    oldest_parked_at: Instant | None = Field(description="When the first of these was parked; null when there is none.")
+    parked: int = Field(description="Number of events that it could not process, counted up to 100001.")
+    oldest_parked_at: Instant | None = Field(description="The time when the oldest of these was parked; null if there is none.")
 
     @classmethod
     def of(cls, status: ConsumerStatus, members: Sequence[Member]) -> Consumer:
@@ -94,10 +97,10 @@ class ParkedRecord(Wire):
     aggregate: str = Field(description="The kind of its aggregate.")
     id: str = Field(description="The id of its aggregate.")
     type: str = Field(description="The type of the event, such as event.state_changed.")
-    error: str = Field(description="Why it could not be processed.")
-    attempts: int = Field(description="The number of tries that failed.")
-    replay: bool = Field(description="Whether another try was requested and is still to come.")
-    parked_at: Instant = Field(description="When it was parked, or last tried.")
+    error: str = Field(description="The reason why it could not be processed.")
+    attempts: int = Field(description="Number of failed attempts.")
+    replay: bool = Field(description="True if a requested retry is still pending.")
+    parked_at: Instant = Field(description="The time when it was parked, or last retried.")
 
     @classmethod
     def of(cls, record: StoredRecord) -> ParkedRecord:
@@ -114,37 +117,37 @@ class ParkedRecord(Wire):
 
 
 class RequestedReplay(Wire):
-    """How many parked records are tried again."""
+    """The number of parked records that will be retried."""
 
-    replaying: int = Field(description="How many records are tried again.")
+    replaying: int = Field(description="Number of records that will be retried.")
 
 
 class ForgottenConsumer(Wire):
-    """A consumer that is not known any more."""
+    """A consumer that was removed."""
 
     name: str = Field(description="The name of the consumer.")
-    parked: int = Field(description="How many parked records were forgotten with it, counted up to 100001.")
+    parked: int = Field(description="Number of parked records that were removed with it, counted up to 100001.")
 
 
 class ParkedRecordsQuery(Wire):
-    """Which parked records are shown."""
+    """Query of the parked records of a consumer."""
 
     after: Annotated[Integer, Between(0)] = Field(0, description="Only records after this position of the event log.")
-    page_size: Whole = Field(LARGEST, description="How many records at most; more than 1000 count as 1000.")
+    page_size: Whole = Field(LARGEST, description="Maximum number of records; sizes above 1000 are reduced to 1000.")
 
 
 class ReplayQuery(Wire):
-    """Which parked records are tried again: those of one aggregate, or all."""
+    """The parked records to retry: those of one aggregate, or all."""
 
     aggregate: str | None = Field(
-        None, description="The kind of the one aggregate to try again; together with id. Without both all records."
+        None, description="The kind of the aggregate to retry; together with id. Without both, all records."
     )
-    id: str | None = Field(None, description="The id of the one aggregate to try again; together with aggregate.")
+    id: str | None = Field(None, description="The id of the aggregate to retry; together with aggregate.")
 
 
 @routes.get("/", READ, response_model=list[Consumer])
 async def list_consumers(request: Request, consumers: ConsumerQueries) -> Response:
-    """Every consumer: its lag, the processes that run it, and how many records it could not process."""
+    """Every consumer with its lag, the processes that run it, and the number of records that it could not process."""
     members = await consumers.members()
     return Response(200, [Consumer.of(status, members.get(status.name, ())) for status in await consumers.all()])
 
@@ -153,7 +156,7 @@ async def list_consumers(request: Request, consumers: ConsumerQueries) -> Respon
 async def list_parked_records(
     request: Request, name: str, query: ParkedRecordsQuery, consumers: ConsumerQueries, parked: ParkedRecords
 ) -> Response:
-    """Records that a consumer could not process, by position, up to 1000 at once."""
+    """The records that a consumer could not process, by position, up to 1000 at once."""
     await _check_exists(name, consumers)
     page = await parked.page(name, after=query.after, limit=min(query.page_size, LARGEST))
     return Response(200, [ParkedRecord.of(record) for record in page])
@@ -167,7 +170,7 @@ async def replay_requested(request: Request, outcome: Outcome[Any]) -> Response:
 async def replay_parked_records(
     request: Request, name: str, query: ReplayQuery, consumers: ConsumerQueries, parked: ParkedRecords
 ) -> Outcome[Any]:
-    """Have parked records tried again in order by the consumer: all, or those of one aggregate."""
+    """Let the consumer retry its parked records in order: all of them, or those of one aggregate."""
     stream = _stream(query)
     await _check_exists(name, consumers)
     return Outcome(result={"replaying": await parked.request_replay(name, stream=stream)})
@@ -179,27 +182,26 @@ async def consumer_forgotten(request: Request, outcome: Outcome[Any]) -> Respons
 
 @routes.delete("/{name}", ADMIN, response_model=ForgottenConsumer, if_match=False, respond=consumer_forgotten)
 async def forget_consumer(request: Request, name: str, consumers: ConsumerQueries, database: Database) -> Outcome[Any]:
-    """Forget a consumer that nobody runs any more, with its parked records.
+    """Remove a consumer that no longer runs, with its parked records.
 
-    One that follows the log would begin again at its first event, so only the relay to a cluster of Kafka and those that read
-    tables can be forgotten."""
-    found = next((each for each in await consumers.all() if each.name == name), None)
-    if found is None:
+    A consumer that follows the log would begin again at its first event, so only the relay to a Kafka cluster and consumers that
+    read tables can be removed.
+    """
+    consumer = next((status for status in await consumers.all() if status.name == name), None)
+    if consumer is None:
         raise NotFound("consumer", name)
-    if found.position is not None and not name.startswith(RELAY):
-        raise Conflict(
-            f"the consumer {name} cannot be forgotten: when it runs again, it would repeat what it has done since the first event"
-        )
+    if consumer.position is not None and not name.startswith(RELAY):
+        raise Conflict(f"the consumer {name} cannot be forgotten: on its next run it would repeat its work from the first event")
     if not await forget(database, name):
-        raise Conflict(f"the consumer {name} runs: stop the processes that have its role first")
-    return Outcome(result={"name": name, "parked": found.parked})
+        raise Conflict(f"the consumer {name} is running: stop the processes that have its role first")
+    return Outcome(result={"name": name, "parked": consumer.parked})
 
 
 def _stream(query: ReplayQuery) -> str | None:
     if query.aggregate is None and query.id is None:
         return None
     if query.aggregate is None or query.id is None:
-        raise Malformed.at("aggregate" if query.aggregate is None else "id", "is required beside the other")
+        raise Malformed.at("aggregate" if query.aggregate is None else "id", "is required: give aggregate and id together")
     return f"{query.aggregate}:{query.id if query.aggregate == Client.KIND else canonical(query.id)}"
 
 

@@ -1,4 +1,4 @@
-"""Content keys for operators: docs/reference/api/clients.md#content-keys. A key itself is never shown."""
+"""Content keys for operators: docs/reference/api/clients.md#content-keys. The key itself is never shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ routes = Router("/contentkey", tag="Content keys", surface=MEDIA, stored=False)
 
 
 class ContentKey(Wire):
-    """A content key without its key."""
+    """A content key without its secret."""
 
     id: UUID = Field(description="Id of the content key in the audit.")
     kid: UUID = Field(description="Key id, as manifests and licences name it.")
@@ -30,13 +30,15 @@ class ContentKey(Wire):
     content_id: str = Field(description="Content that the key is for.")
     period: str = Field(description="Index or id of the key period; empty without one.")
     iv: str = Field(description="Initialization vector, 32 hexadecimal digits.")
-    imported: bool = Field(description="true: the key was imported; false: it was made here.")
-    issued_at: Instant = Field(description="When the key was issued or imported.")
-    answers: int = Field(description="How often the key was given out, up to some seconds ago.")
-    first_answered_at: Instant | None = Field(description="When it was first given out; null when it never was.")
-    last_answered_at: Instant | None = Field(description="When it was last given out; null when it never was.")
-    systems: list[str] = Field(description="DRM systems that it was given out for: fairplay, playready, widevine.")
-    speke_versions: list[str] = Field(description="SPEKE versions of these requests: 1, 2.0, 2.1; export for an export by command.")
+    imported: bool = Field(description="true: the key was imported; false: the key was generated here.")
+    issued_at: Instant = Field(description="The time when the key was issued or imported.")
+    answers: int = Field(description="Number of times that the key was issued, up to some seconds ago.")
+    first_answered_at: Instant | None = Field(description="The time when it was first issued; null if it never was.")
+    last_answered_at: Instant | None = Field(description="The time when it was last issued; null if it never was.")
+    systems: list[str] = Field(description="DRM systems that it was issued for: fairplay, playready, widevine.")
+    speke_versions: list[str] = Field(
+        description="SPEKE versions of these requests: 1, 2.0, 2.1; export for an export by the command line."
+    )
 
     @classmethod
     def of(cls, row: ContentKeyRow) -> ContentKey:
@@ -60,9 +62,9 @@ class ContentKey(Wire):
 class ContentKeyCollection(Wire):
     """A page of content keys."""
 
-    page_size: int = Field(description="Number of entries in a page, as it was used: at most 1000.")
-    total_count: int = Field(description="How many entries all pages together have.")
-    results: list[ContentKey] = Field(description="Content keys of this page, client by client, as they were issued.")
+    page_size: int = Field(description="Effective number of entries in a page: at most 1000.")
+    total_count: int = Field(description="Total number of entries on all pages.")
+    results: list[ContentKey] = Field(description="Content keys of this page, by client and in the order of issue.")
 
     @classmethod
     def of(cls, page: Page[ContentKeyRow]) -> ContentKeyCollection:
@@ -80,13 +82,13 @@ class ContentKeyQuery(Wire):
     page_number: Annotated[Integer, Between(1, 2**40)] = Field(default=1, description="Number of the page, from 1; default 1.")
     no_cache: Flag = Field(
         default=False,
-        description="Accepted for compatibility and without effect: answers are always current; default false.",
+        description="Accepted for compatibility without effect: answers are always current; default false.",
     )
 
 
 @routes.get("/", READ, response_model=ContentKeyCollection)
 async def list_content_keys(request: Request, query: ContentKeyQuery, keys: ContentKeyQueries) -> Response:
-    """The content keys of a content id, client by client in the order in which they were issued. Never a key itself."""
+    """The content keys of a content id, by client and in the order of issue. The keys themselves are never shown."""
     window = Window(query.page_size, query.page_number)
     page = await keys.of_content(query.content_id, client=query.client, window=window)
     return Response(200, ContentKeyCollection.of(page), headers=next_page(request, page))

@@ -1,4 +1,4 @@
-"""Custom properties; see docs/reference/api/custom-properties.md. The routes are declared once for every kind of owner."""
+"""Custom properties; see docs/reference/api/custom-properties.md. The routes are declared once for all kinds of owners."""
 
 from __future__ import annotations
 
@@ -28,37 +28,39 @@ from domain.records.row import RecordRow
 from projections.custom_property.queries import PropertyQueries
 
 MAX_PROPERTIES: Final = 1000
-"""In one request."""
+"""Number of properties in one request."""
 _NOT_STORED: Final = (("cache-control", "no-store"),)
 
 PropertyName = Annotated[Text, StringConstraints(max_length=300)]
-"""A category or key: two of them and the owner's id fit one index entry. The empty text is a name too."""
-_VALUE: Final = "The value. null: none. Absent: as it is; none for a new property."
+"""A category or key. Two of them and the owner's id fit one index entry. The empty text is valid too."""
+_VALUE: Final = "The value. null: no value. Absent: unchanged; no value for a new property."
 
 
 class NamedProperty(Wire):
     """A property by its category and key."""
 
-    category: PropertyName = Field(description="The first half of the pair that is used once per owner; required.")
+    category: PropertyName = Field(description="The first half of the pair, which is unique for the owner; required.")
     key: PropertyName = Field(description="The second half of the pair; required.")
     value: Text | None = Field(None, description=_VALUE)
 
 
 class PropertyEntry(Wire):
-    """With the id of a property that exists, absent fields stay; without one, category and key are required."""
+    """A change of a property. With an existing id, absent fields stay unchanged; otherwise category and key are required."""
 
     id: UUID | None = Field(
         None,
-        description="The property to change; unknown: a new one with this id. Absent or null: the one with this category and key "
+        description="The property to change; unknown: a new one with this id. Absent or null: the property with this category "
+        "and key "
         "is changed, or a new one added.",
     )
     category: PropertyName | None = Field(
         None,
-        description="The first half of the pair that is used once per owner; required for a new property. null leaves it as it is.",
+        description="The first half of the pair, which is unique for the owner; required for a new property. null leaves it "
+        "unchanged.",
     )
     key: PropertyName | None = Field(
         None,
-        description="The second half of that pair; required for a new property. null leaves it as it is.",
+        description="The second half of that pair; required for a new property. null leaves it unchanged.",
     )
     value: Text | None = Field(None, description=_VALUE)
 
@@ -73,14 +75,14 @@ class PutPropertyRequest(PropertyEntry):
 
 
 class PropertyQuery(Wire):
-    """Filters by whole and exact values; an empty one finds only what is empty."""
+    """Filters by whole and exact values. An empty value matches only the empty text."""
 
     EMPTY_IS_SENT = True
 
     owner_id: UUID | None = None
-    category: Text | None = Field(None, description="Properties with exactly this category; empty finds the empty one.")
-    key: Text | None = Field(None, description="Properties with exactly this key; empty finds the empty one.")
-    value: Text | None = Field(None, description="Properties with exactly this value; empty finds the empty one.")
+    category: Text | None = Field(None, description="Properties with exactly this category; empty matches the empty text.")
+    key: Text | None = Field(None, description="Properties with exactly this key; empty matches the empty text.")
+    value: Text | None = Field(None, description="Properties with exactly this value; empty matches the empty text.")
 
     @property
     def filter(self) -> PropertyFilter:
@@ -97,12 +99,12 @@ class CloneQuery(Wire):
 class PropertyClone(Wire):
     source_id: UUID
     target_id: UUID
-    remove_source: bool = Field(description="Whether the properties of the source were deleted.")
+    remove_source: bool = Field(description="True if the properties of the source were deleted.")
     custom_properties: Sequence[Any]
 
 
 class DeletedCount(Wire):
-    deleted_count: int = Field(description="How many were deleted.")
+    deleted_count: int = Field(description="Number of deleted records.")
 
 
 PropertyEntries = Annotated[
@@ -118,7 +120,7 @@ PropertyEntries = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class OwnedProperties:
-    """The properties of one kind of owner: their resource and models. The owner's ids have names of their own in each."""
+    """The properties of one kind of owner: their resource and models. The owner's id has its own name in each of them."""
 
     resource: Resource
     model: type[Wire]
@@ -141,7 +143,7 @@ class OwnedProperties:
         return GenericAlias(list, (self.model,))
 
     async def respond_all(self, request: Request, outcome: Outcome[Record]) -> Response:
-        """The property of each entry, in the order of the entries."""
+        """Return the property of each entry, in the order of the entries."""
         return self.resource.listed(RecordRow.of(outcome.aggregates[place]) for place in outcome.result["places"])
 
     async def respond_cloned(self, request: Request, outcome: Outcome[Record]) -> Response:
@@ -161,13 +163,13 @@ async def respond_count(request: Request, outcome: Outcome[Record]) -> Response:
 
 
 def change_of(entry: PropertyEntry, *, where: str = "") -> PropertyChange:
-    """A category or key that is null counts as absent; a value may be null."""
+    """Return the change. A category or key that is null counts as absent; a value may be null."""
     sent = {name: getattr(entry, name) for name in entry.model_fields_set & {"category", "key", "value"}}
     return PropertyChange(entry.id, {name: value for name, value in sent.items() if value is not None or name == "value"}, where)
 
 
 def property_routes(of: OwnedProperties) -> Router:
-    """All routes that the properties of every kind of owner have."""
+    """Return the routes that the properties of every kind of owner have."""
     owner = of.kind.LINKS["owner_id"].replace("_", " ").capitalize()
     router = Router(of.resource.path.removeprefix(MEDIA.prefix), tag=f"{owner} custom properties", surface=MEDIA)
     _declare_writes(router, of)
@@ -192,9 +194,10 @@ def _declare_writes(router: Router, of: OwnedProperties) -> None:
         "/bulk/{id}", WRITE, response_model=of.list_model, name=f"put_{kind.KIND}_list", if_match=False, respond=of.respond_all
     )
     async def put_properties(request: Request, id: UUID, body: PropertyEntries, handlers: PropertyHandlers) -> Outcome[Record]:
-        """Add or change up to 1000 properties of one owner, all or nothing.
+        """Add or change up to 1000 properties of one owner, all or none.
 
-        Nothing is removed. Of entries with the same id, or with the same category and key, the last one counts."""
+        Nothing is removed. If entries have the same id, or the same category and key, the last one counts.
+        """
         changes = [change_of(entry, where=f"[{index}].") for index, entry in enumerate(body)]
         return await handlers.add_or_change_all(kind, id, changes=changes, invocation=request.invocation)
 
@@ -205,7 +208,8 @@ def _declare_clone(router: Router, of: OwnedProperties) -> None:
     async def clone_properties(request: Request, query: CloneQuery, handlers: PropertyHandlers) -> Outcome[Record]:
         """Copy all properties of one owner to another; with removeSource, move them.
 
-        This writes: a property of the target with the same category and key takes the source's value."""
+        This call writes: a property of the target with the same category and key takes the source's value.
+        """
         return await handlers.copy(
             of.kind, query.source_id, target=query.target_id, move=query.remove_source, invocation=request.invocation
         )
@@ -214,12 +218,12 @@ def _declare_clone(router: Router, of: OwnedProperties) -> None:
 def _declare_routes_by_id(router: Router, of: OwnedProperties) -> None:
     @router.get("/{id}", READ, response_model=of.model, name=f"get_{of.kind.KIND}")
     async def property_by_id(request: Request, id: UUID, properties: PropertyQueries) -> Response:
-        """One property."""
-        return of.resource.found(await properties.find(of.kind.KIND, id), id)
+        """The property with this id."""
+        return of.resource.single(await properties.find(of.kind.KIND, id), id)
 
     @router.delete("/{id}", WRITE, response_model=of.model, name=f"delete_{of.kind.KIND}", respond=of.resource.respond)
     async def delete_property(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
-        """Delete a property; the answer shows it as it last was."""
+        """Delete a property. The response shows its last state."""
         return await handlers.delete(of.kind, id, invocation=request.invocation)
 
 

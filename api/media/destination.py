@@ -28,7 +28,7 @@ from projections.records.queries import RecordQueries
 routes = Router("/media/destination", tag="Destinations", surface=MEDIA)
 
 _CONFIGURATION: Final = (
-    "How the target is reached, as a text that holds a JSON object; its members are those of the target. Keys and passwords in "
+    "The configuration of the target, as a text that holds a JSON object. Its members depend on the target. Keys and passwords in "
     'it are write-only: null or absent keeps them, "" clears them. null: {}.'
 )
 _EXAMPLE: Final = (
@@ -38,29 +38,30 @@ OneTarget = Annotated[Target, NamedInt(Target)]
 
 
 class UpdateDestinationRequest(Wire):
-    """What is absent stays as it is."""
+    """Changes of a destination. Absent fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Archive two"}]})
 
-    name: Name | None = Field(None, description="The name; not blank, not unique. null leaves it as it is.")
+    name: Name | None = Field(None, description="The name; not blank, not unique. null leaves it unchanged.")
     target: OneTarget | None = Field(
         None,
-        description="What the destination stands for. Another target needs a configuration of its own. null leaves it as it is.",
+        description="The kind of target. A different target needs its own configuration. null leaves it unchanged.",
     )
     destination_json: Text | None = Field(None, description=_CONFIGURATION)
     config_json: Text | None = Field(
-        None, description="Another name of destinationJson, as responses have it. Only one of them counts."
+        None,
+        description="Another name of destinationJson, which responses use. Send only one of them, or both with the same value.",
     )
-    active: Flag | None = Field(None, description="false resets it. true is not taken over: an activation sets it.")
+    active: Flag | None = Field(None, description="false deactivates the destination. true is ignored: an activation sets it.")
 
 
 class AddDestinationRequest(UpdateDestinationRequest):
-    """A new destination is not active."""
+    """A new destination, which is not active."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Archive", "target": "S3", "destinationJson": _EXAMPLE}]})
 
     name: Name = Field(description="The name; not blank, not unique.")
-    target: OneTarget = Field(description="What the destination stands for.")
+    target: OneTarget = Field(description="The kind of target.")
 
 
 class Destination(Wire):
@@ -68,10 +69,10 @@ class Destination(Wire):
 
     id: UUID = Field(description="The id of the destination; never changes.")
     name: str = Field(description="The name; not unique.")
-    target: OneTarget = Field(description="What the destination stands for.")
+    target: OneTarget = Field(description="The kind of target.")
     config_json: str = Field(description="The configuration as it was sent, with null for each key and password.")
     active: bool = Field(
-        description="Whether an activation has reached the target as it is configured now, or somebody has set it."
+        description="True if an activation has reached the target with its current configuration, or a client has set it."
     )
 
     @classmethod
@@ -83,24 +84,24 @@ class Destination(Wire):
 
 
 class Activation(Wire):
-    """What an activation has found."""
+    """The result of an activation."""
 
     action_title: str = Field(description="Active, or Action required.")
-    action_description: str = Field(description="What is wrong and what is to be done, in one sentence without secrets.")
-    action_required: bool = Field(description="Whether somebody must do something. false: the destination is active now.")
+    action_description: str = Field(description="The fault and its remedy, in one sentence without secrets.")
+    action_required: bool = Field(description="True if the fault must be corrected. false: the destination is active.")
 
 
 class ActiveQuery(Wire):
-    active: Flag = Field(description="Whether the destination is to count as active; required.")
+    active: Flag = Field(description="The new active flag; required.")
 
 
 class DestinationsQuery(Wire):
-    """Which destinations are listed."""
+    """Query of the list of destinations."""
 
     target_filter: Annotated[list[OneTarget], Listed] = Field(
-        default_factory=list, description="Only of these targets: names or numbers, separated by commas."
+        default_factory=list, description="Only destinations of these targets: names or numbers, separated by commas."
     )
-    only_active: Flag = Field(False, description="true: only active ones. Default false.")
+    only_active: Flag = Field(False, description="true: only active destinations. Default false.")
     no_cache: Flag = Field(False, description=NO_CACHE)
 
     def matches(self, details: DestinationDetails) -> bool:
@@ -122,19 +123,19 @@ def _values(body: UpdateDestinationRequest) -> dict[str, Any]:
 
 @routes.post("/", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
 async def add_destination(request: Request, body: AddDestinationRequest, handlers: DestinationHandlers) -> Outcome[Record]:
-    """Add a destination. It is not active before an activation."""
+    """Add a destination. It is not active until it has been activated."""
     return await handlers.add(_values(body), invocation=request.invocation)
 
 
 @routes.put("/active/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
 async def set_destination_active(request: Request, id: UUID, query: ActiveQuery, handlers: DestinationHandlers) -> Outcome[Record]:
-    """Repair or reset whether a destination counts as active. The target is not tried."""
+    """Set or reset the active flag of a destination without testing the target."""
     return await handlers.set_active(id, query.active, invocation=request.invocation)
 
 
 async def destination_tried(request: Request, outcome: Outcome[Record]) -> Response:
     fault = outcome.result["fault"]
-    description = fault or "The target was reached as it is configured; publications go there."
+    description = fault or "The target was reached; publications can be sent to it."
     title = "Active" if fault is None else "Action required"
     body = Activation.model_construct(action_title=title, action_description=description, action_required=fault is not None)
     return Response(200, body)
@@ -142,9 +143,10 @@ async def destination_tried(request: Request, outcome: Outcome[Record]) -> Respo
 
 @routes.put("/activate/{id}", WRITE, response_model=Activation, absent=404, respond=destination_tried)
 async def activate_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
-    """Try the target as it is configured: reach it, log in, write and remove what a publication would need.
+    """Test the target with its current configuration: connect, log in, and write and remove a file as a publication would.
 
-    If that succeeds the destination is active. If not, it stays as it is and the answer says what is wrong."""
+    If that succeeds, the destination becomes active. Otherwise it stays unchanged and the response names the fault.
+    """
     return await handlers.activate(id, invocation=request.invocation)
 
 
@@ -152,7 +154,7 @@ async def activate_destination(request: Request, id: UUID, handlers: Destination
 async def update_destination(
     request: Request, id: UUID, body: UpdateDestinationRequest, handlers: DestinationHandlers
 ) -> Outcome[Record]:
-    """Change a destination. A changed configuration or target is not active before another activation."""
+    """Change a destination. A changed configuration or target is not active until it is activated again."""
     return await handlers.change(id, _values(body), invocation=request.invocation)
 
 
@@ -165,11 +167,11 @@ async def list_destinations(request: Request, query: DestinationsQuery, records:
 
 @routes.get("/{id}", READ, response_model=Destination, name="get_destination")
 async def destination_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
-    """One destination."""
-    return DESTINATIONS.found(await records.find(DestinationKind.KIND, id), id)
+    """The destination with this id."""
+    return DESTINATIONS.single(await records.find(DestinationKind.KIND, id), id)
 
 
 @routes.delete("/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
 async def delete_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
-    """Delete a destination with its properties and publications. While one of these is running it stays: 409."""
+    """Delete a destination with its properties and publications; 409 while one of the publications is running."""
     return await handlers.delete(id, invocation=request.invocation)

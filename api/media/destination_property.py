@@ -39,7 +39,7 @@ class PutDestinationPropertyRequest(PropertyEntry):
     id: UUID | None = Field(
         None,
         description="The property to change; unknown is 404. Absent or null: the property of the destination with this category "
-        "and key is changed, or a new one added.",
+        "and key is changed, or a new property is added.",
     )
     destination_id: UUID | None = Field(
         None, description="The destination that owns the property; required for a new one, unknown is 404."
@@ -51,10 +51,10 @@ class DestinationProperty(Wire):
 
     id: UUID = Field(description="The id of the property.")
     destination_id: UUID = Field(description="The destination that owns it.")
-    category: str = Field(description="The first half of the pair that is used once per destination.")
-    key: str = Field(description="The second half of the pair that is used once per destination.")
+    category: str = Field(description="The first half of the pair, which is unique for the destination.")
+    key: str = Field(description="The second half of the pair, which is unique for the destination.")
     value: str | None = Field(description="The value; null for none.")
-    client: str = Field(description="The client that wrote it last.")
+    client: str = Field(description="The client that last wrote it.")
 
     @classmethod
     def of(cls, row: RecordRow) -> DestinationProperty:
@@ -70,14 +70,14 @@ class DestinationProperty(Wire):
 
 
 class PairQuery(Wire):
-    """A property of a destination by its pair."""
+    """The category and key of a property of a destination."""
 
     category: PropertyName = Field(description="The category of the property; required.")
     key: PropertyName = Field(description="The key of the property; required.")
 
 
 class FilterQuery(Wire):
-    """Filters by whole and exact values; an empty one finds only what is empty. Absent: all."""
+    """Filters by whole and exact values. An empty value matches only the empty text; an absent filter matches everything."""
 
     EMPTY_IS_SENT = True
 
@@ -110,8 +110,8 @@ async def list_destination_properties(
 
 @routes.get("/id/{id}", READ, response_model=DestinationProperty, name="get_destination_property")
 async def destination_property_by_id(request: Request, id: UUID, properties: PropertyQueries) -> Response:
-    """One property."""
-    return PROPERTIES.found(await properties.find(PropertyKind.KIND, id), id)
+    """The property with this id."""
+    return PROPERTIES.single(await properties.find(PropertyKind.KIND, id), id)
 
 
 @routes.get("/{destinationId}", READ, response_model=DestinationProperty, name="get_destination_property_by_pair")
@@ -119,16 +119,16 @@ async def destination_property_by_pair(
     request: Request, destination_id: UUID, query: PairQuery, properties: PropertyQueries
 ) -> Response:
     """The property of a destination with this category and key."""
-    wanted = PropertyFilter(owner_id=str(destination_id), category=query.category, key=query.key)
-    rows = await properties.listed(PropertyKind.KIND, wanted)
-    return PROPERTIES.found(rows[0] if rows else None, destination_id)
+    selection = PropertyFilter(owner_id=str(destination_id), category=query.category, key=query.key)
+    rows = await properties.listed(PropertyKind.KIND, selection)
+    return PROPERTIES.single(rows[0] if rows else None, destination_id)
 
 
 @routes.delete("/{destinationId}", WRITE, response_model=DestinationProperty, respond=PROPERTIES.respond)
 async def delete_destination_property(
     request: Request, destination_id: UUID, query: PairQuery, handlers: DestinationPropertyHandlers
 ) -> Outcome[Record]:
-    """Delete the property of a destination with this category and key; the answer shows it as it last was."""
+    """Delete the property of a destination with this category and key. The response shows its last state."""
     return await handlers.delete_pair(destination_id, category=query.category, key=query.key, invocation=request.invocation)
 
 

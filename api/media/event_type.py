@@ -36,15 +36,15 @@ def _colour(text: str) -> str:
 
 
 Colour = Annotated[str, AfterValidator(_colour), WithJsonSchema({"type": "string", "pattern": _COLOUR})]
-"""#rgb or #rrggbb, kept as sent; the empty text means no colour."""
+"""A colour as #rgb or #rrggbb, stored as sent; the empty text means no colour."""
 
 
 class UpdateEventTypeRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"colour": "#f00"}]})
 
-    name: Name | None = Field(None, description="The name of the event type; not blank, not unique. null leaves it as it is.")
-    reference_id: Label | None = Field(None, description='An id in another system; not unique. null or "": none, shown as "".')
-    colour: Colour | None = Field(None, description='#rgb or #rrggbb, kept as sent. null or "": none, shown as "".')
+    name: Name | None = Field(None, description="The name of the event type; not blank, not unique. null leaves it unchanged.")
+    reference_id: Label | None = Field(None, description='An id in another system; not unique. null or "": no id, shown as "".')
+    colour: Colour | None = Field(None, description='#rgb or #rrggbb, stored as sent. null or "": no colour, shown as "".')
 
 
 class AddEventTypeRequest(UpdateEventTypeRequest):
@@ -56,7 +56,7 @@ class AddEventTypeRequest(UpdateEventTypeRequest):
 class SetEventTypeRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"eventTypeId": "3f2504e0-4f89-41d3-9a0c-0305e82c3301"}]})
 
-    event_type_id: UUID | None = Field(description="The event type; required. null takes the type away.")
+    event_type_id: UUID | None = Field(description="The event type; required. null removes the type.")
 
 
 class EventType(Wire):
@@ -88,5 +88,5 @@ EVENT_TYPES = Resource(EventTypeRecord, "/api/eventtype", EventType.of)
 
 @routes.put("/event/{id}", WRITE, response_model=Event, respond=event_written)
 async def set_type_of_event(request: Request, id: UUID, body: SetEventTypeRequest, handlers: EventHandlers) -> Outcome[MediaEvent]:
-    """Set the type of an Event, or take it away; the answer is the Event."""
+    """Set or remove the type of an Event. The response is the Event."""
     return await handlers.set_event_type(id, body.event_type_id, invocation=request.invocation)

@@ -1,6 +1,8 @@
 """Lists of the Events of one room, tag, category or event type.
 
-Apart from the routes of these resources, because an Event shows its categories: what an Event is made of must not import Events."""
+They are separate from the routes of these resources, because an Event shows its categories: modules that Events are built from
+must not import Events.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from projections.media_event.queries import EventQueries
 
 
 def events_of(kind: type[Record], *, path: str, tag: str) -> Router:
-    """The route of one kind, which must be one that `EventFilter` has an id for."""
+    """Return the route of one kind, for which `EventFilter` must have an id."""
     router = Router(path, tag=tag, surface=MEDIA)
     noun = kind.KIND.replace("_", " ")
 

@@ -27,7 +27,7 @@ from projections.records.queries import RecordQueries
 routes = Router("/flow", tag="Flows", surface=MEDIA)
 
 _CONFIGURATION: Final = (
-    "The configuration, as a text that holds a JSON object with `flows`; required for a new flow. null leaves it as it is. "
+    "The configuration, as a text that holds a JSON object with `flows`; required for a new flow. null leaves it unchanged. "
     'Members srvaApiKey, apiKey and password are write-only: null or absent keeps them, "" clears them.'
 )
 _EXAMPLE: Final = (
@@ -42,18 +42,18 @@ _EXAMPLE: Final = (
 
 
 class UpdateFlowRequest(Wire):
-    """What is absent stays as it is."""
+    """Changes of a flow. Absent fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Flow one"}]})
 
     name: Name | None = Field(
-        None, description="The name of the flow; required for a new one, not blank, not unique. null leaves it as it is."
+        None, description="The name of the flow; required for a new flow, not blank, not unique. null leaves it unchanged."
     )
     configuration_json: Text | None = Field(None, description=_CONFIGURATION)
 
 
 class AddOrUpdateFlowRequest(UpdateFlowRequest):
-    """Without an `id`, or with one that is new, `name` and `configurationJson` are required."""
+    """A flow to add or change. Without an `id`, or with a new one, `name` and `configurationJson` are required."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Flow 1", "configurationJson": _EXAMPLE}]})
 
@@ -61,12 +61,12 @@ class AddOrUpdateFlowRequest(UpdateFlowRequest):
 
 
 class Flow(Wire):
-    """A flow as it is shown."""
+    """A flow in a response."""
 
     id: UUID = Field(description="The id of the flow; never changes.")
     name: str = Field(description="The name of the flow; not unique.")
     configuration_json: str = Field(
-        description="The configuration, as a text that holds a JSON object with `flows`. As sent, with null for each key and "
+        description="The configuration as it was sent, a text that holds a JSON object with `flows`, with null for each key and "
         "password."
     )
 
@@ -76,14 +76,14 @@ class Flow(Wire):
 
 
 class FlowDetails(Wire):
-    """How the job engine of a flow is reached."""
+    """The addresses of the job engine of a flow."""
 
     api_url: str = Field(description="The address of the job engine.")
     flow_gui_url: str = Field(description="The address of its user interface.")
 
 
 class FlowPublishingPoint(Wire):
-    """How one streaming server of a flow is reached, without its key."""
+    """The address of one streaming server of a flow, without its key."""
 
     srva_api: str = Field(description="The address of the server's API.")
 
@@ -93,7 +93,7 @@ class FlowPublishingPoint(Wire):
 
 
 class StreamingServerDetails(Wire):
-    """How the streaming servers of a flow are reached."""
+    """The addresses of the streaming servers of a flow."""
 
     type: str = Field(description="Always `SRVA`.")
     primary_publishing_point: FlowPublishingPoint | None = Field(description="The first server; null with SRVB settings.")
@@ -109,7 +109,7 @@ class OutputStream(Wire):
     vod_origin_primary_url: str | None = Field(description="The first address at the origin.")
     vod_origin_secondary_url: str | None = Field(description="The second address at the origin; null when not configured.")
     vod_private_url: str | None = Field(
-        description="The address for those who may see what is not public; null when not configured."
+        description="The address for callers that may see unpublished content; null when not configured."
     )
 
     @classmethod
@@ -129,10 +129,12 @@ class TaskEngine(Wire):
 
     name: str = Field(description="The name of the first flow configuration.")
     flow_type: int = Field(description="Always 0, TaskEngine.")
-    flow_details: FlowDetails = Field(description="How the job engine is reached.")
-    streaming_server_details: StreamingServerDetails = Field(description="How the streaming server is reached, without its keys.")
+    flow_details: FlowDetails = Field(description="The addresses of the job engine.")
+    streaming_server_details: StreamingServerDetails = Field(
+        description="The addresses of the streaming servers, without their keys."
+    )
     output_streams: list[OutputStream] = Field(description="The streams on demand.")
-    callback_urls: list[str] = Field(description="Where jobs of the flow are reported.")
+    callback_urls: list[str] = Field(description="The addresses that jobs of the flow are reported to.")
     ism_url: str = Field(description="The address of the ISM manifest.")
 
     @classmethod
@@ -161,13 +163,13 @@ StandardRoutes(routes, FLOWS, Flow, absent=204).delete().list().by_id()
 
 @routes.post("/", WRITE, response_model=Flow, respond=FLOWS.respond)
 async def add_or_update_flow(request: Request, body: AddOrUpdateFlowRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
-    """Add a flow, or update the one with this id."""
+    """Add a flow, or update the flow with this id."""
     return await handlers.register(FlowKind, FLOWS.values(body), key=body.id, invocation=request.invocation)
 
 
 @routes.put("/{id}", WRITE, response_model=Flow, respond=FLOWS.respond)
 async def update_flow(request: Request, id: UUID, body: UpdateFlowRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
-    """Change a flow. A key that is null or absent keeps its value, "" clears it."""
+    """Change a flow. A key that is null or absent keeps its value; "" clears it."""
     return await handlers.amend(FlowKind, id, values=FLOWS.values(body), invocation=request.invocation)
 
 

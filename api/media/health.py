@@ -33,13 +33,13 @@ _RETRY = ("retry-after", "5")
 
 
 class ServiceHealth(Wire):
-    """The state of each part: `ok`, or in a few words what is wrong."""
+    """The state of each part: `ok`, or a short description of the fault."""
 
     api: str = Field(description="ok.")
-    transcoding: str = Field(description="ok, or what is wrong with the transcoder.")
-    database: str = Field(description="ok, or what is wrong with the database.")
+    transcoding: str = Field(description="ok, or the fault of the transcoder.")
+    database: str = Field(description="ok, or the fault of the database.")
     consumers: str = Field(
-        description="ok, or which consumers read the log because the broker gives nothing. That alone is not an answer of 503."
+        description="ok, or the consumers that read the log because the broker is unavailable. This alone does not cause a 503."
     )
 
 
@@ -54,7 +54,7 @@ class ServiceVersion(Wire):
 
 
 class Health:
-    """Checks what the service depends on. `machine` is the host that it runs on."""
+    """Checks the dependencies of the service. `machine` is the host that it runs on."""
 
     def __init__(self, database: Database, transcoder: Transcoder, *, machine: str, seconds: float = 2.0) -> None:
         self.machine = machine
@@ -66,11 +66,11 @@ class Health:
     async def report(self) -> dict[str, str]:
         checks = self._transcoder.check(), self._asked(head(self._database)), self._asked(self._consumers.reading_log())
         transcoding, (_, database), (reading_log, unknown) = await asyncio.gather(*checks)
-        consumers = f"{', '.join(reading_log)}: the log is read, because the broker gives nothing" if reading_log else unknown
+        consumers = f"{', '.join(reading_log)}: reading the log because the broker is unavailable" if reading_log else unknown
         return {"api": _OK, "transcoding": transcoding or _OK, "database": database or _OK, "consumers": consumers or _OK}
 
     async def _asked(self, question: Awaitable[T]) -> tuple[T | None, str | None]:
-        """The answer of the database, or what is wrong with it."""
+        """Return the answer of the database and None, or None and the fault of the database."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await question, None
@@ -82,12 +82,14 @@ class Health:
 
 @routes.get("/", READ, response_model=ServiceHealth)
 async def get_service_health(request: Request, health: Health) -> Response:
-    """Whether the API, the transcoder and the database work; 503, a problem with the same members, when one does not.
-    Which consumers read the log because the broker gives nothing."""
+    """The health of the API, the transcoder and the database; 503, a problem with the same members, if one of them fails.
+
+    Also names the consumers that read the log because the broker is unavailable.
+    """
     report = await health.report()
     if all(report[part] == _OK for part in _NEEDED):
         return Response(200, report, headers=(_NEVER_STORED,))
-    response = problem(Failure(503, "The service cannot do its work.", "unhealthy", headers=(_NEVER_STORED, _RETRY)), request)
+    response = problem(Failure(503, "The service is not operational.", "unhealthy", headers=(_NEVER_STORED, _RETRY)), request)
     response.body |= report
     return response
 

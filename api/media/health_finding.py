@@ -7,14 +7,14 @@ from typing import Any, Final
 from api.http.response import Response
 
 FOUND: Final = 415
-"""The status that the API has for a check which finds something. Its body is what was found, not a problem."""
+"""The status of a check that finds a fault, as the API requires. The body holds the findings and is not a problem document."""
 _WORDS: Final = b"Expectation Failed"
-"""By these words of the status line a client tells it from a wrong content type."""
+"""The reason phrase of the status line, by which a client distinguishes a finding from a wrong content type."""
 _HEADERS: Final = (("cache-control", "no-store"),)
 
 
-def checked(shown: Any, *, found: bool) -> Response:
-    """`found`: there is something to report."""
-    if found:
+def checked(shown: Any, *, has_findings: bool) -> Response:
+    """Return the response of a check. `found` is True if there is something to report."""
+    if has_findings:
         return Response(FOUND, shown, headers=_HEADERS, reason=_WORDS)
     return Response(200, shown, headers=_HEADERS)

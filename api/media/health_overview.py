@@ -53,34 +53,36 @@ from projections.vault.master_keys import unreadable_secrets
 routes = Router("/health/overview", tag="Health", surface=MEDIA, stored=False)
 
 FRESH: Final = 1.0
-"""Seconds for which one reading answers every caller."""
+"""Seconds for which one reading answers all callers."""
 SAMPLE_EVERY: Final = 60.0
 SAMPLES: Final = 60
 
 
 class HealthSample(Wire):
-    """What the figures were at one moment."""
+    """The main figures at one moment."""
 
-    at: Instant = Field(description="When.")
-    events_per_minute: float = Field(description="Events that were recorded since the sample before, for each minute.")
+    at: Instant = Field(description="The time of the sample.")
+    events_per_minute: float = Field(description="Events per minute recorded since the previous sample.")
     lag: int = Field(description="The lag of the slowest consumer, in events.")
     pending_deliveries: int = Field(description="Deliveries that had not ended.")
-    queued_jobs: int = Field(description="Jobs that waited.")
-    running_steps: int = Field(description="Steps that ran.")
+    queued_jobs: int = Field(description="Queued jobs.")
+    running_steps: int = Field(description="Running steps.")
     failed_points: int = Field(description="Publishing points of live Events that were not on the air.")
 
 
 class HealthOverview(HealthFigures):
-    """The state of the whole installation, what needs attention, and the last hour. Figures come from the database; disks are those
-    of the answering machine."""
+    """The state of the whole installation, the findings that need attention, and the last hour. Figures come from the database;
+    disks belong to the answering machine."""
 
-    attention: list[Attention] = Field(description="What needs somebody's attention, faults first; empty when nothing does.")
-    history: list[HealthSample] = Field(description="A sample a minute of the last hour, oldest first, since the process started.")
+    attention: list[Attention] = Field(description="Findings that need attention, faults first; empty if there are none.")
+    history: list[HealthSample] = Field(
+        description="One sample per minute of the last hour since the process started, oldest first."
+    )
 
 
 @dataclass(frozen=True)
 class OverviewQueries:
-    """Where the figures come from: the same reads that `/metrics` and `medialedger status` show."""
+    """The queries that read the figures. `/metrics` and `medialedger status` use the same queries."""
 
     database: Database
     consumers: ConsumerQueries
@@ -95,13 +97,13 @@ class OverviewQueries:
 
 
 ProcessId = tuple[str, int]
-"""Host and process id."""
+"""A host and a process id."""
 
 
 class Overview:
-    """Reads the overview at most once a second, and keeps a sample of each minute. `free` gives the free bytes of this machine's
-    directories by their names; fewer than `low` are too little. `missing` gives the programs for media that it does not have.
-    `without`: a process that does not count, such as the command that asks."""
+    """Reads the overview at most once per second, and keeps a sample of each minute. `free` returns the free bytes of this
+    machine's directories by name; fewer than `low` are too few. `missing` returns the missing programs for media. `without` is a
+    process that is not counted, such as the command that reads the overview."""
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class Overview:
             return self._read[1].model_copy(update={"history": list(self._samples)})
 
     async def sample(self) -> None:
-        """Keep the figures of this minute."""
+        """Store the figures of this minute."""
         read = await self.now()
         minutes = 1.0 if self._last is None else max((read.at - self._last[0]).total_seconds() / 60, 1 / 60)
         recorded = 0 if self._last is None else read.log.position - self._last[1]
@@ -142,10 +144,10 @@ class Overview:
             HealthSample(
                 at=read.at,
                 events_per_minute=round(max(recorded, 0) / minutes, 1),
-                lag=max((one.lag or 0 for one in read.consumers), default=0),
+                lag=max((part.lag or 0 for part in read.consumers), default=0),
                 pending_deliveries=read.deliveries.pending,
                 queued_jobs=read.jobs.states.get("queued", 0),
-                running_steps=sum(one.running for one in read.jobs.steps),
+                running_steps=sum(part.running for part in read.jobs.steps),
                 failed_points=sum(count for state, count in read.points.items() if state != "on_air"),
             )
         )
@@ -159,11 +161,11 @@ class Overview:
             quiet=Quiet.of(await self._from.records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)),
             database=DatabaseState(version=version.partition(" ")[0], bytes=size),
             log=await self._log(),
-            disks=[DiskState(name=name, free_bytes=left, low=left < self._low) for name, left in self._free().items()],
+            disks=[DiskState(name=name, free_bytes=free, low=free < self._low) for name, free in self._free().items()],
             processes=[
-                ProcessState(build=one.build, host=one.host, pid=one.pid, started_at=one.started_at)
-                for one in await living(self._from.database)
-                if (one.host, one.pid) != self._without
+                ProcessState(build=item.build, host=item.host, pid=item.pid, started_at=item.started_at)
+                for item in await living(self._from.database)
+                if (item.host, item.pid) != self._without
             ],
             consumers=await self._consumers(),
             jobs=await self._jobs(),
@@ -173,12 +175,12 @@ class Overview:
             sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
             unreadable_secrets=await unreadable_secrets(lists),
             lost_recordings=[
-                LostRecordingState(point=one.point, session=one.session, lost_at=one.lost_at)
-                for one in await self._from.lost.latest()
+                LostRecordingState(point=item.point, session=item.session, lost_at=item.lost_at)
+                for item in await self._from.lost.latest()
             ],
             history=[],
         )
-        missing = await asyncio.to_thread(self._missing)  # it asks programs for their version
+        missing = await asyncio.to_thread(self._missing)  # runs programs to get their versions
         return read.model_copy(update={"attention": attention(read, missing=missing)})
 
     async def _log(self) -> LogState:
@@ -199,28 +201,30 @@ class Overview:
 
     async def _consumers(self) -> list[Consumer]:
         members = await self._from.consumers.members()
-        return [Consumer.of(one, members.get(one.name, [])) for one in await self._from.consumers.all()]
+        return [Consumer.of(status, members.get(status.name, [])) for status in await self._from.consumers.all()]
 
     async def _jobs(self) -> JobsState:
-        found = await self._from.jobs.all()
-        queues = sorted({queue for queue, _ in found.steps})
+        backlog = await self._from.jobs.all()
+        queues = sorted({queue for queue, _ in backlog.steps})
         return JobsState(
-            states=dict(found.jobs),
-            oldest_queued_seconds=found.oldest_queued,
+            states=dict(backlog.jobs),
+            oldest_queued_seconds=backlog.oldest_queued,
             steps=[
-                StepQueue(queue=queue, ready=found.steps[queue, "ready"], running=found.steps[queue, "running"]) for queue in queues
+                StepQueue(queue=queue, ready=backlog.steps[queue, "ready"], running=backlog.steps[queue, "running"])
+                for queue in queues
             ],
-            workers=found.workers,
+            workers=backlog.workers,
         )
 
     async def _deliveries(self) -> DeliveriesState:
-        found = await self._from.deliveries.backlog()
-        return DeliveriesState(pending=found.pending, due=found.due, in_flight=found.in_flight, oldest_seconds=found.oldest)
+        backlog = await self._from.deliveries.backlog()
+        return DeliveriesState(pending=backlog.pending, due=backlog.due, in_flight=backlog.in_flight, oldest_seconds=backlog.oldest)
 
 
 @routes.get("/", READ, response_model=HealthOverview)
 async def get_health_overview(request: Request, overview: Overview) -> Response:
-    """The state of the whole installation, and a sample a minute of the last hour.
+    """The state of the whole installation, and one sample per minute of the last hour.
 
-    One reading answers all callers of a second."""
+    One reading answers all callers within a second.
+    """
     return Response(200, await overview.now())

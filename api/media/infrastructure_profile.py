@@ -35,7 +35,7 @@ _EXAMPLE: Final = (
 
 
 class AddOrUpdateInfrastructureProfileRequest(Wire):
-    """`id` is required to update; without it `name` and `configurationJson` are required."""
+    """A profile to add or change. Without an `id`, `name` and `configurationJson` are required."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "Small", "referenceId": "small", "configurationJson": _EXAMPLE}]}
@@ -43,22 +43,22 @@ class AddOrUpdateInfrastructureProfileRequest(Wire):
 
     id: UUID | None = Field(None, description="The profile to change; unknown is 404. Absent or null: a new profile.")
     name: Name | None = Field(
-        None, description="The name of the profile; required for a new one, not blank, not unique. null leaves it as it is."
+        None, description="The name of the profile; required for a new profile, not blank, not unique. null leaves it unchanged."
     )
-    reference_id: Label | None = Field(None, description='An id in another system, used by one profile only. null or "": none.')
+    reference_id: Label | None = Field(None, description='An id in another system, unique among profiles. null or "": no id.')
     configuration_json: Text | None = Field(
         None,
         description="The configuration, as a text that holds a JSON object with `request` and `workflow`; required for a new "
-        "profile. null leaves it as it is.",
+        "profile. null leaves it unchanged.",
     )
 
 
 class InfrastructureProfile(Wire):
-    """An infrastructure profile as it is shown."""
+    """An infrastructure profile in a response."""
 
     id: UUID = Field(description="The id of the profile; never changes.")
     name: str = Field(description="The name of the profile; not unique.")
-    reference_id: str = Field(description='An id in another system, used by one profile only; "" for none.')
+    reference_id: str = Field(description='An id in another system, unique among profiles; "" for none.')
     configuration_json: str = Field(description="The configuration, as it was sent.")
 
     @classmethod
@@ -73,7 +73,7 @@ class InfrastructureProfile(Wire):
 
 
 class ProfileReferenceQuery(FreshQuery):
-    """A look-up by reference id."""
+    """Query of a look-up by reference id."""
 
     reference_id: Annotated[str, Field(min_length=1)] = Field(description="The reference id, percent-encoded; required, not empty.")
 
@@ -86,13 +86,13 @@ StandardRoutes(routes, PROFILES, InfrastructureProfile).list().by_id()
 async def add_or_update_infrastructure_profile(
     request: Request, body: AddOrUpdateInfrastructureProfileRequest, handlers: ProfileHandlers
 ) -> Outcome[Record]:
-    """Add an infrastructure profile, or update the one with this id."""
+    """Add an infrastructure profile, or update the profile with this id."""
     return await handlers.add_or_update(body.id, PROFILES.values(body), invocation=request.invocation)
 
 
 @routes.delete("/{id}", WRITE, response_model=InfrastructureProfile, absent=None, respond=PROFILES.respond)
 async def delete_infrastructure_profile(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
-    """Delete an infrastructure profile that no Event uses; the answer is the profile as it last was."""
+    """Delete an infrastructure profile that no Event uses. The response shows its last state."""
     try:
         return await handlers.delete(ProfileKind, id, invocation=request.invocation)
     except NotFound:
@@ -105,7 +105,7 @@ async def get_infrastructure_profile_by_reference(
 ) -> Response:
     """The infrastructure profile with this reference id."""
     profile = await records.by_reference(ProfileKind.KIND, query.reference_id)
-    return PROFILES.found(profile, query.reference_id)
+    return PROFILES.single(profile, query.reference_id)
 
 
 @routes.get("/resources/{id}", READ, response_model=list[dict[str, Any]])

@@ -37,7 +37,7 @@ class MinutesQuery(Wire):
 
 
 class LateEvents(RootModel[dict[UUID, Instant]]):
-    """When something was to happen to each Event, by the ids of the Events."""
+    """The scheduled times of late Events, by the ids of the Events."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"8f51eaa1-decb-4863-89d3-9eb99768c67b": "2031-01-02T21:00:00.000Z"}]}
@@ -45,31 +45,31 @@ class LateEvents(RootModel[dict[UUID, Instant]]):
 
 
 class LiveHealth:
-    """Finds Events that are late."""
+    """Queries for late Events."""
 
     def __init__(self, events: EventQueries, *, clock: Clock) -> None:
         self._events = events
         self._clock = clock
 
     async def without_vod(self, buffer: timedelta) -> dict[str, str]:
-        """When each was to be video on demand, by the ids of the Events."""
+        """Return the scheduled ends of Events that did not become video on demand, by the ids of the Events."""
         return _shown(await self._events.without_vod(self._clock() - buffer, limit=_MOST))
 
     async def not_started(self, buffer: timedelta) -> dict[str, str]:
-        """When each was to start."""
+        """Return the scheduled starts of Events that did not start."""
         now = self._clock()
         return _shown(await self._events.not_started(now - buffer, now=now, limit=_MOST))
 
     async def not_stopped(self, buffer: timedelta) -> dict[str, str]:
-        """When each was to stop."""
+        """Return the scheduled ends of Events that did not stop."""
         return _shown(await self._events.not_stopped(self._clock() - buffer, limit=_MOST))
 
     async def not_provisioned(self, buffer: timedelta) -> dict[str, str]:
-        """When the infrastructure of each was to be there."""
+        """Return the scheduled times of Events that were not provisioned."""
         return _shown(await self._events.not_provisioned(self._clock() - buffer, limit=_MOST))
 
     async def not_terminated(self, buffer: timedelta) -> dict[str, str]:
-        """When the infrastructure of each was to be gone."""
+        """Return the scheduled times of Events whose infrastructure was not terminated."""
         return _shown(await self._events.not_terminated(self._clock() - buffer, limit=_MOST))
 
 
@@ -78,51 +78,58 @@ def _shown(late: Sequence[tuple[UUID, datetime]]) -> dict[str, str]:
 
 
 def _response(late: dict[str, str]) -> Response:
-    return checked(late, found=bool(late))
+    return checked(late, has_findings=bool(late))
 
 
 @routes.get("/stream/notstarted/", READ, response_model=LateEvents, answers=_ANSWERS)
 async def check_events_have_started(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
-    """Whether Events started in time; 415 with the scheduled starts of those that did not.
+    """Check that Events started in time; 415 with the scheduled starts of those that did not.
 
-    These are Events that were to start longer ago than the buffer, were never live, are not video on demand, and whose scheduled
-    end, if they have one, is ahead: at most 1000, those that have been late for longest. Without any the response is an empty
-    object."""
+    A late Event should have started longer ago than the buffer, was never live, is not video on demand, and its scheduled end,
+    if it has one, is in the future. At most 1000 Events are listed, those that have been late for longest. Without any the
+    response is an empty object.
+    """
     return _response(await health.not_started(timedelta(minutes=query.buffer)))
 
 
 @routes.get("/stream/notstopped/", READ, response_model=LateEvents, answers=_ANSWERS)
 async def check_events_have_stopped(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
-    """Whether Events stopped in time; 415 with the scheduled ends of those that did not.
+    """Check that Events stopped in time; 415 with the scheduled ends of those that did not.
 
-    These are Events that were to end longer ago than the buffer and are still live: at most 1000, those that have been late for
-    longest. Without any the response is an empty object."""
+    A late Event should have ended longer ago than the buffer and is still live. At most 1000 Events are listed, those that have
+    been late for longest. Without any the response is an empty object.
+    """
     return _response(await health.not_stopped(timedelta(minutes=query.buffer)))
 
 
 @routes.get("/stream/notlive2vod/", READ, response_model=LateEvents, answers=_ANSWERS)
 async def check_vod_is_made(request: Request, query: HoursQuery, health: LiveHealth) -> Response:
-    """Whether captured Events became video on demand in time; 415 with the scheduled ends of those that did not.
+    """Check that captured Events became video on demand in time; 415 with the scheduled ends of those that did not.
 
-    These are Events that were live, whose capture was asked for by a job or by `captureOnStop` of their flow, that were to end
-    longer ago than the buffer, and are not video on demand: at most 1000, those that have been late for longest. Without any the
-    response is an empty object."""
+    A late Event was live, its capture was requested by a job or by `captureOnStop` of its flow, it should have ended longer ago
+    than the buffer, and it is not video on demand. At most 1000 Events are listed, those that have been late for longest.
+    Without any the response is an empty object.
+    """
     return _response(await health.without_vod(timedelta(hours=query.buffer)))
 
 
 @routes.get("/dynamic/stream/notprovisioned/", READ, response_model=LateEvents, answers=_ANSWERS)
 async def check_events_are_provisioned(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
-    """Whether Events were provisioned in time; 415 with the scheduled times of those that were not.
+    """Check that Events were provisioned in time; 415 with the scheduled times of those that were not.
 
-    These are Events whose `scheduledProvisionAt` is longer ago than the buffer and that have no infrastructure, whatever their flag
-    says: at most 1000, those that have been late for longest. Without any the response is an empty object."""
+    The `scheduledProvisionAt` of a late Event is longer ago than the buffer and the Event has no infrastructure, whatever its
+    flag says. At most 1000 Events are listed, those that have been late for longest. Without any the response is an empty
+    object.
+    """
     return _response(await health.not_provisioned(timedelta(minutes=query.buffer)))
 
 
 @routes.get("/dynamic/stream/notterminated/", READ, response_model=LateEvents, answers=_ANSWERS)
 async def check_events_are_terminated(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
-    """Whether the infrastructure of Events was terminated in time; 415 with the scheduled times of those of which it was not.
+    """Check that the infrastructure of Events was terminated in time; 415 with the scheduled times of the late Events.
 
-    These are Events whose `scheduledTerminateAt` is longer ago than the buffer and that are neither TERMINATED nor SCHEDULED,
-    whatever their flag says: at most 1000, those that have been late for longest. Without any the response is an empty object."""
+    The `scheduledTerminateAt` of a late Event is longer ago than the buffer and its infrastructure is neither TERMINATED nor
+    SCHEDULED, whatever its flag says. At most 1000 Events are listed, those that have been late for longest. Without any the
+    response is an empty object.
+    """
     return _response(await health.not_terminated(timedelta(minutes=query.buffer)))

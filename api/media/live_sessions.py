@@ -23,28 +23,28 @@ routes = Router("/health/live", tag="Health", surface=MEDIA)
 
 
 class SessionEncoder(Wire):
-    """An encoder of a session, and what it did since it was started."""
+    """An encoder of a session, and its statistics since its start."""
 
-    name: str = Field(description="Its name in the channel.", examples=["enc-1"])
-    type: str = Field(description="Its type in the channel.", examples=["ffmpeg"])
-    running: bool = Field(description="Whether it runs now.")
-    bytes: int = Field(description="Bytes that it sent, to all points together.", examples=[15300000])
-    frames: int = Field(description="Pictures that it encoded.", examples=[1530])
-    fps: float = Field(description="Pictures a second.", examples=[25.0])
-    bitrate: float = Field(description="Bits a second, of all renditions together.", examples=[2000000.0])
-    last_error: str = Field(description='What went wrong last; "": nothing.', examples=[""])
+    name: str = Field(description="The name in the channel.", examples=["enc-1"])
+    type: str = Field(description="The type in the channel.", examples=["ffmpeg"])
+    running: bool = Field(description="True if it is running.")
+    bytes: int = Field(description="Bytes sent to all points together.", examples=[15300000])
+    frames: int = Field(description="Encoded pictures.", examples=[1530])
+    fps: float = Field(description="Pictures per second.", examples=[25.0])
+    bitrate: float = Field(description="Bits per second of all renditions together.", examples=[2000000.0])
+    last_error: str = Field(description='The last error; "" if there was none.', examples=[""])
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> SessionEncoder:
+    def of(cls, statistics: Mapping[str, Any]) -> SessionEncoder:
         return cls.model_construct(
-            name=str(found.get("name") or ""),
-            type=str(found.get("type") or ""),
-            running=bool(found.get("running")),
-            bytes=int(found.get("bytes") or 0),
-            frames=int(found.get("frames") or 0),
-            fps=float(found.get("fps") or 0),
-            bitrate=float(found.get("bitrate") or 0),
-            last_error=str(found.get("last_error") or ""),
+            name=str(statistics.get("name") or ""),
+            type=str(statistics.get("type") or ""),
+            running=bool(statistics.get("running")),
+            bytes=int(statistics.get("bytes") or 0),
+            frames=int(statistics.get("frames") or 0),
+            fps=float(statistics.get("fps") or 0),
+            bitrate=float(statistics.get("bitrate") or 0),
+            last_error=str(statistics.get("last_error") or ""),
         )
 
 
@@ -54,21 +54,21 @@ class EncoderSession(Wire):
     channel_id: str = Field(description="The channel.", examples=["0b0e3c52-63a5-4cbe-9ff0-7f2f0c7a0f31"])
     number: int = Field(description="The number of the session; a later one has a higher number.", examples=[1926423425])
     state: str = Field(
-        description="`starting`, `running`, `waiting` (before it starts again), `handed_over`, `stopped` or `failed`.",
+        description="`starting`, `running`, `waiting` (before a restart), `handed_over`, `stopped` or `failed`.",
         examples=["running"],
     )
     host: str = Field(description="The machine of the worker.", examples=["studio-1"])
-    started_at: Instant = Field(description="When it was started.")
-    changed_at: Instant = Field(description="When its state last changed.")
+    started_at: Instant = Field(description="The time when it was started.")
+    changed_at: Instant = Field(description="The time when its state last changed.")
     failures: int = Field(description="Failures in a row before this start.", examples=[0])
-    restarts: int = Field(description="Starts before it under the same order.", examples=[0])
-    reason: str = Field(description='Why it waits, failed or was stopped; "": it runs.', examples=[""])
-    statistics_at: Instant | None = Field(description="When the encoders were last heard of; null: not yet.")
-    encoders: list[SessionEncoder] = Field(description="The encoders, as they were last heard of.")
+    restarts: int = Field(description="Previous starts under the same order.", examples=[0])
+    reason: str = Field(description='The reason why it waits, failed or was stopped; "" while it runs.', examples=[""])
+    statistics_at: Instant | None = Field(description="The time of the encoders' last report; null before the first.")
+    encoders: list[SessionEncoder] = Field(description="The encoders according to their last report.")
 
     @classmethod
     def of(cls, row: SessionRow) -> EncoderSession:
-        encoders = [each for each in (row.statistics or {}).get("encoders", ()) if isinstance(each, dict)]
+        encoders = [encoder for encoder in (row.statistics or {}).get("encoders", ()) if isinstance(encoder, dict)]
         return cls.model_construct(
             channel_id=row.key,
             number=row.number,
@@ -80,7 +80,7 @@ class EncoderSession(Wire):
             restarts=row.restarts,
             reason=row.reason,
             statistics_at=row.statistics_at,
-            encoders=[SessionEncoder.of(each) for each in encoders],
+            encoders=[SessionEncoder.of(encoder) for encoder in encoders],
         )
 
 
@@ -88,8 +88,8 @@ class EncoderSession(Wire):
 async def get_encoder_sessions_of_event(
     request: Request, event_id: UUID, sessions: SessionQueries, points: PointStates
 ) -> Response:
-    """The present or last encoder sessions of an Event, the latest first: an empty list where none ran."""
+    """The current or last encoder sessions of an Event, the latest first; an empty list if none ran."""
     if await points.of_event(event_id) is None:
         raise NotFound(MediaEvent.KIND, str(event_id))
-    found = [EncoderSession.of(row) for row in await sessions.of_event(event_id)]
-    return Response(200, found, headers=(("cache-control", "no-store"),))
+    shown = [EncoderSession.of(row) for row in await sessions.of_event(event_id)]
+    return Response(200, shown, headers=(("cache-control", "no-store"),))

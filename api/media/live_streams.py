@@ -1,4 +1,4 @@
-"""Health of live streams: what the publishing points of live Events say. docs/reference/api/health.md#live-streams."""
+"""Health of live streams, as reported by the publishing points of live Events. docs/reference/api/health.md#live-streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from projections.publishing_points.queries import LiveEvent, PointState, PointSt
 
 routes = Router("/health/live", tag="Health", surface=MEDIA)
 
-_ANSWERS: Final = {FOUND: "With `checkForErrors`: some publishing point has not started, or is not receiving data"}
+_ANSWERS: Final = {FOUND: "With `checkForErrors`: a publishing point has not started, or is not receiving data"}
 _EXAMPLE: Final[Any] = {
     "8f51eaa1-decb-4863-89d3-9eb99768c67b": {
         "urls": [
@@ -51,22 +51,26 @@ _EXAMPLE: Final[Any] = {
 class StreamQuery(Wire):
     check_for_errors: Flag = Field(
         default=False,
-        description="Answer with 415 if some publishing point has not started or is not receiving data. Default false.",
+        description="Answer with 415 if a publishing point has not started or is not receiving data. Default false.",
     )
 
 
 class PublishingPointHealth(Wire):
-    """A publishing point of a channel, and what its server said in the last seconds."""
+    """A publishing point of a channel, and the last report of its server."""
 
     name: str = Field(description='The name of its encoder; "" without one.')
     url: str = Field(description="The address to which the encoder sends its stream, without user info, query and secrets.")
-    state: str = Field(description="What the server calls its state, such as `started` or `idle`; `unknown`: it was not heard of.")
-    has_started: bool = Field(description="Whether the state is `started`.")
-    last_updated: Instant | None = Field(description="The last time that the server told; null if it told none.")
-    receiving_data: bool = Field(description="Whether data came in the last seconds: two samples differ.")
-    status_check_strategy: int = Field(description="The strategy that learnt the state, as a number; else the configured one.")
+    state: str = Field(
+        description="The state reported by the server, such as `started` or `idle`; `unknown`: the server has not reported."
+    )
+    has_started: bool = Field(description="True if the state is `started`.")
+    last_updated: Instant | None = Field(description="The time of the server's last report; null if there was none.")
+    receiving_data: bool = Field(description="True if data arrived in the last seconds: two samples differ.")
+    status_check_strategy: int = Field(
+        description="The strategy that determined the state, as a number; otherwise the configured strategy."
+    )
     status_check_strategy_string: str = Field(description="The strategy, by name.")
-    publishing_point_index: int = Field(description="0 for the primary point of the encoder, 1 for the secondary one.")
+    publishing_point_index: int = Field(description="0 for the primary point of the encoder, 1 for the secondary point.")
     encoder_index: int = Field(description="The index of the encoder in its channel.")
 
 
@@ -81,7 +85,7 @@ class LiveStreamHealth(RootModel[dict[UUID, PublishingPoints]]):
 
 
 class LiveStreams:
-    """Joins what channels configure and what the prober last heard."""
+    """Combines the configuration of channels with the last reports of the prober."""
 
     def __init__(self, states: PointStates, channels: ChannelPointsReader, *, hosts: ProvisionedHosts) -> None:
         self._states = states
@@ -89,19 +93,23 @@ class LiveStreams:
         self._hosts = hosts
 
     async def all(self) -> tuple[dict[str, Any], bool]:
-        """The answer, and whether it holds an error."""
+        """Return the answer, and True if it contains an error."""
         return await self._shown(await self._states.of_live_events())
 
     async def of_channel(self, channel: UUID) -> tuple[dict[str, Any], bool]:
-        return await self._shown(_known(await self._states.of_channel(channel), Channel.KIND, channel))
+        return await self._shown(_existing(await self._states.of_channel(channel), Channel.KIND, channel))
 
     async def of_event(self, event: UUID) -> tuple[dict[str, Any], bool]:
-        return await self._shown(_known(await self._states.of_event(event), MediaEvent.KIND, event))
+        return await self._shown(_existing(await self._states.of_event(event), MediaEvent.KIND, event))
 
     async def _shown(self, events: Sequence[LiveEvent]) -> tuple[dict[str, Any], bool]:
         versions = {event.channel: event.version for event in events if event.channel is not None and event.version is not None}
         channels = await self._channels.of(versions)
-        channel_of = {event.id: found for event in events if event.channel and (found := channels.get(event.channel)) is not None}
+        channel_of = {
+            event.id: channel_points
+            for event in events
+            if event.channel and (channel_points := channels.get(event.channel)) is not None
+        }
         hosts = await self._hosts.hosts_of([event for event, channel in channel_of.items() if channel.names_host])
         shown: dict[str, Any] = {}
         faulty = False
@@ -113,7 +121,7 @@ class LiveStreams:
         return shown, faulty
 
 
-def _known(events: list[LiveEvent] | None, kind: str, key: UUID) -> list[LiveEvent]:
+def _existing(events: list[LiveEvent] | None, kind: str, key: UUID) -> list[LiveEvent]:
     if events is None:
         raise NotFound(kind, str(key))
     return events
@@ -126,7 +134,7 @@ def _points(channel: ChannelPoints | None, hosts: Hosts) -> Sequence[WatchedPoin
 
 
 def _url(point: WatchedPoint, state: PointState | None) -> dict[str, Any]:
-    """As the wire shows it."""
+    """Return the point as JSON."""
     strategy = point.strategy if state is None or state.state == UNKNOWN else StatusCheckStrategy(state.strategy)
     return {
         "name": point.name,
@@ -147,24 +155,24 @@ def _is_faulty(url: dict[str, Any]) -> bool:
     return not unchecked and not (url["hasStarted"] and url["receivingData"])
 
 
-def _response(found: tuple[dict[str, Any], bool], query: StreamQuery) -> Response:
-    shown, faulty = found
-    return checked(shown, found=query.check_for_errors and faulty)
+def _response(answer: tuple[dict[str, Any], bool], query: StreamQuery) -> Response:
+    shown, faulty = answer
+    return checked(shown, has_findings=query.check_for_errors and faulty)
 
 
 @routes.get("/stream/", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
 async def check_live_streams(request: Request, query: StreamQuery, streams: LiveStreams) -> Response:
-    """The publishing points of all live Events, as their servers told in the last seconds."""
+    """The publishing points of all live Events, as their servers reported in the last seconds."""
     return _response(await streams.all(), query)
 
 
 @routes.get("/stream/{channelId}", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
 async def check_live_streams_of_channel(request: Request, channel_id: UUID, query: StreamQuery, streams: LiveStreams) -> Response:
-    """The same for the live Events of one channel."""
+    """The publishing points of the live Events of one channel."""
     return _response(await streams.of_channel(channel_id), query)
 
 
 @routes.get("/stream/event/{eventId}", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
 async def check_live_stream_of_event(request: Request, event_id: UUID, query: StreamQuery, streams: LiveStreams) -> Response:
-    """The same for one Event: empty while it is not live."""
+    """The publishing points of one Event; empty while it is not live."""
     return _response(await streams.of_event(event_id), query)

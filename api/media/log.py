@@ -30,7 +30,7 @@ routes = Router("/log", tag="Logs", surface=MEDIA, stored=False)
 _MOST_TAGS: Final = 1000
 _EXCEPTION: Final = {"type": "ValueError", "message": "no such track", "stackTrace": "at line 3"}
 _ETAG: Final = 1
-"""The version of every entry: none is ever changed."""
+"""The version of every entry, because entries never change."""
 
 
 LogLevel = Annotated[Level, NamedInt(Level)]
@@ -45,12 +45,12 @@ class AddLogRequest(Wire):
 
     message: Words = Field(description="The message; may not be blank.")
     level: LogLevel = Field(
-        description="The level, by name in any case or number: 0 Trace, 1 Debug, 2 Info, 3 Warn, 4 Error, 5 Fatal, 6 Off."
+        description="The level, by number or name, ignoring case: 0 Trace, 1 Debug, 2 Info, 3 Warn, 4 Error, 5 Fatal, 6 Off."
     )
 
 
 class AddLoggableRequest(AddLogRequest):
-    """A message about something, such as an Event."""
+    """A message about a subject, such as an Event."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -65,23 +65,23 @@ class AddLoggableRequest(AddLogRequest):
         }
     )
 
-    id: Subject = Field(description="What the entry is about: the id of an Event, or any other text of at most 600 characters.")
+    id: Subject = Field(description="The subject of the entry: the id of an Event, or any other text of at most 600 characters.")
     tag: Annotated[tuple[Text, ...], Field(max_length=_MOST_TAGS)] | None = Field(
-        None, description="At most 1000 texts that are stored with the entry and not shown; null means none."
+        None, description="At most 1000 texts that are stored with the entry and not shown; null means no texts."
     )
 
 
 class ExceptionQuery(Wire):
     """The context of an exception."""
 
-    message: Text | None = Field(None, description="The context; takes the place of the exception's own message.")
+    message: Text | None = Field(None, description="The context, which replaces the exception's own message.")
 
 
 class LogQuery(Wire):
-    """Which entries are shown."""
+    """Query of the entries of a log."""
 
     start_index: Number = Field(0, description="Entries to skip.")
-    page_size: Whole = Field(20, description="Entries in a page; more than 1000 count as 1000.")
+    page_size: Whole = Field(20, description="Entries in a page; sizes above 1000 are reduced to 1000.")
     from_date: Instant | None = Field(None, description="Only entries of this time or later.")
     to_date: Instant | None = Field(None, description="Only entries of this time or earlier.")
     log_levels: Annotated[tuple[LogLevel, ...], Listed] = Field(
@@ -93,7 +93,7 @@ class LogQuery(Wire):
 
 
 class LogLevelName(StrEnum):
-    """The level of an entry, by name."""
+    """The level of an entry by name."""
 
     TRACE = "Trace"
     DEBUG = "Debug"
@@ -109,13 +109,13 @@ class LogEntry(Wire):
 
     id: int = Field(description="The number of the entry: odd in the log store, even in the two audit logs.")
     call_site: str = Field(description="Always empty.")
-    date: Instant = Field(description="When the entry was written.")
-    exception: str = Field(description="The body of the exception as it was sent; empty when there is none.")
+    date: Instant = Field(description="The time when the entry was written.")
+    exception: str = Field(description="The body of the exception as it was sent; empty if there is none.")
     level: LogLevelName = Field(description="The level, by name.")
     logger: str = Field(description="Empty for callers, medialedger for the service, audit in the two audit logs.")
     machine_name: str = Field(description="The host of the service, for its own entries; otherwise empty.")
     message: str = Field(description="The message; may be empty.")
-    stack_trace: str = Field(description="The stack trace found in the exception; empty when there is none.")
+    stack_trace: str = Field(description="The stack trace found in the exception; empty if there is none.")
     thread: str = Field(description="Always empty.")
     username: str = Field(description="The name of the client that wrote the entry; system for the service.")
 
@@ -139,8 +139,8 @@ class LogEntry(Wire):
 class LogEntryCollection(Wire):
     """A page of entries."""
 
-    page_size: int = Field(description="The number of entries in a page, as it was used: at most 1000.")
-    total_count: int = Field(description="How many entries all pages together have.")
+    page_size: int = Field(description="The effective number of entries in a page: at most 1000.")
+    total_count: int = Field(description="Total number of entries on all pages.")
     results: list[LogEntry] = Field(description="The entries of this page.")
 
     @classmethod
@@ -150,7 +150,7 @@ class LogEntryCollection(Wire):
 
 
 class _ExceptionParts(Wire):
-    """The members of an exception that are read from it, as several languages name them. Each may hold anything."""
+    """The members that are read from an exception, under the names that several languages use. Each may hold any value."""
 
     message: Any = None
     stack_trace: Any = None
@@ -161,7 +161,7 @@ _EXCEPTION_PARTS = Validator(_ExceptionParts, where="body")
 
 
 async def log_added(request: Request, outcome: Outcome[Any], logbook: Logbook) -> Response:
-    """The new entry. Entries never change, so a repeated request shows the same."""
+    """Return the new entry. Entries never change, so a repeated request returns the same entry."""
     entry = await _existing(logbook, outcome.result["id"])
     return Response(201, LogEntry.of(entry), etag=_ETAG, location=f"/api/log/{entry.id}")
 
@@ -183,7 +183,7 @@ async def add_log(request: Request, body: AddLogRequest, logbook: Logbook) -> Ou
     example=_EXCEPTION,
 )
 async def add_exception(request: Request, body: Any, query: ExceptionQuery, logbook: Logbook) -> Outcome[Any]:
-    """Add an exception, as any JSON or as text; its level is Error."""
+    """Add an exception, as any JSON or as text. Its level is Error."""
     parts = _EXCEPTION_PARTS.read(body if isinstance(body, dict) else {})
     added = await logbook.add(
         Level.ERROR,
@@ -198,7 +198,7 @@ async def add_exception(request: Request, body: Any, query: ExceptionQuery, logb
 
 @routes.post("/loggable/", WRITE, response_model=LogEntry, status=201, if_match=False, respond=log_added)
 async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logbook) -> Outcome[Any]:
-    """Add a message about something, such as an Event."""
+    """Add a message about a subject, such as an Event."""
     added = await logbook.add(
         body.level,
         body.message,
@@ -236,7 +236,7 @@ async def list_user_management_logs(request: Request, query: LogQuery, audit: Us
 
 @routes.get("/{id}", READ, response_model=LogEntry, absent=204)
 async def get_log(request: Request, id: Number, logbook: Logbook, audit: UserAuditLog) -> Response:
-    """One entry of the log store, or of the audit logs for who may read these."""
+    """The entry with this number, of the log store or, for callers that may read them, of the audit logs."""
     may_audit = not request.caller.roles.isdisjoint(AUDIT or ())
     if may_audit and (entry := await audit.find(id)) is not None:
         return Response(200, LogEntry.of(entry), etag=_ETAG)
@@ -271,7 +271,7 @@ def _added(entry: StoredEntry) -> Outcome[Any]:
 
 
 def _listed(request: Request, page: Page[StoredEntry], *, query: LogQuery) -> Response:
-    """A page without entries is 204, also after the last one: a client that reads page by page stops there."""
+    """Return a page. A page without entries is 204, also after the last page, so a client that reads page by page stops there."""
     if not page.results:
         return Response(204)
     return Response(200, LogEntryCollection.of(page), headers=next_from(request, page, start=query.start_index))

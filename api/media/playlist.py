@@ -32,7 +32,7 @@ class PutPlaylistRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Best of the month"}]})
 
     name: Name | None = Field(
-        None, description="The name of the playlist; required for an unknown id, not blank. null leaves it as it is."
+        None, description="The name of the playlist; required for an unknown id, not blank. null leaves it unchanged."
     )
 
 
@@ -50,7 +50,7 @@ class AddPlaylistItemRequest(Wire):
     )
 
     event_id: UUID = Field(description="The Event, which must exist; required.")
-    start_time: Instant = Field(description="Orders the items of the playlist; required.")
+    start_time: Instant = Field(description="The time that orders the items of the playlist; required.")
 
 
 class Playlist(Wire):
@@ -70,7 +70,7 @@ class PlaylistItem(Wire):
     id: UUID = Field(description="The id of the item.")
     playlist_id: UUID = Field(description="The playlist; never changes.")
     event_id: UUID = Field(description="The Event.")
-    start_time: Instant = Field(description="Orders the items of the playlist.")
+    start_time: Instant = Field(description="The time that orders the items of the playlist.")
 
     @classmethod
     def of(cls, row: RecordRow) -> PlaylistItem:
@@ -87,7 +87,7 @@ StandardRoutes(routes, PLAYLISTS, Playlist, absent=204).add(AddPlaylistRequest).
 
 @routes.put("/{id}", WRITE, response_model=Playlist, absent=None, respond=PLAYLISTS.respond)
 async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, handlers: RecordHandlers) -> Outcome[Record]:
-    """Rename a playlist; with an unknown id, add one with that id."""
+    """Rename a playlist, or add one with this id if it is unknown."""
     return await handlers.register(PlaylistRecord, PLAYLISTS.values(body), key=id, invocation=request.invocation)
 
 
@@ -123,12 +123,12 @@ async def items_of_playlist(request: Request, id: UUID, records: RecordQueries) 
 
 @routes.get("/{id}/playlistItems/{itemId}", READ, response_model=PlaylistItem, name="get_playlist_item")
 async def playlist_item_by_id(request: Request, id: UUID, item_id: UUID, records: RecordQueries) -> Response:
-    """One item of a playlist."""
+    """The item of a playlist with this id."""
     row = await records.find(PlaylistItemRecord.KIND, item_id)
-    return ITEMS.found(row if row is not None and row.details.playlist_id == id else None, item_id)
+    return ITEMS.single(row if row is not None and row.details.playlist_id == id else None, item_id)
 
 
 @routes.delete("/{id}/playlistItems/{itemId}", WRITE, response_model=PlaylistItem, respond=ITEMS.respond)
 async def delete_playlist_item(request: Request, id: UUID, item_id: UUID, handlers: PlaylistHandlers) -> Outcome[Record]:
-    """Take an item out of a playlist; the answer shows it as it last was."""
+    """Remove an item from a playlist. The response shows its last state."""
     return await handlers.delete_item(id, item_id, invocation=request.invocation)

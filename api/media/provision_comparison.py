@@ -1,4 +1,4 @@
-"""Comparison of a channel with infrastructure profiles: does a profile have all resources that the channel names?"""
+"""Comparison of a channel with infrastructure profiles: whether a profile has all resources that the channel names."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ routes = Router("/provision/compare", tag="Provisioning", surface=MEDIA)
 
 
 class ComparisonQuery(FreshQuery):
-    """A channel and one infrastructure profile."""
+    """Query of a comparison of a channel with one infrastructure profile."""
 
     channel_id: UUID = Field(description="The channel; required.")
     infrastructure_profile_id: UUID = Field(description="The infrastructure profile; required.")
 
 
 class ComparisonsQuery(FreshQuery):
-    """Which comparisons of a channel are shown."""
+    """Query of the comparisons of a channel with all infrastructure profiles."""
 
     only_valid: Flag = Field(False, description="true: only profiles that have all resources of the channel.")
-    only_optimal: Flag = Field(False, description="true: only profiles that have all resources of the channel, and no others.")
+    only_optimal: Flag = Field(False, description="true: only profiles that have exactly the resources of the channel.")
 
 
 class ProvisionComparison(Wire):
@@ -44,8 +44,8 @@ class ProvisionComparison(Wire):
 
     channel_id: UUID = Field(description="The channel.")
     infrastructure_profile_id: UUID = Field(description="The infrastructure profile.")
-    is_valid: bool = Field(description="Whether the profile has all resources that the channel names.")
-    is_optimal: bool = Field(description="Whether it is valid and the channel names all resources of the profile.")
+    is_valid: bool = Field(description="True if the profile has all resources that the channel names.")
+    is_optimal: bool = Field(description="True if it is valid and the channel names all resources of the profile.")
     undefined_channel_resources: list[str] = Field(
         description="Names of resources that the channel names and the profile does not have."
     )

@@ -1,4 +1,4 @@
-"""Quiet: nothing leaves the installation while it is on. See docs/how-to/keep-the-product-quiet.md."""
+"""Quiet: the installation sends nothing to other systems while it is on. See docs/how-to/keep-the-product-quiet.md."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ routes = Router("/quiet", tag="Health", surface=MEDIA)
 
 
 class ChangeQuietRequest(Wire):
-    """An order for the whole installation."""
+    """A change of the quiet state of the whole installation."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"quiet": True, "reason": "maintenance of the network"}]})
 
-    quiet: bool = Field(description="true: nothing leaves the installation from now on; false: everything goes on.")
-    reason: Label | None = Field(None, description="Why, for the people who see it. Default: none.")
+    quiet: bool = Field(description="true: the installation sends nothing from now on; false: everything continues.")
+    reason: Label | None = Field(None, description="The reason, shown to users. Default: no reason.")
 
 
 class Quiet(Wire):
-    """Whether the installation is quiet."""
+    """The quiet state of the installation."""
 
-    quiet: bool = Field(description="Whether nothing leaves the installation.")
-    reason: str | None = Field(description="Why it was ordered; null where nobody has said.")
-    since: Instant | None = Field(description="When the last order was given; null where none was.")
+    quiet: bool = Field(description="True if the installation sends nothing to other systems.")
+    reason: str | None = Field(description="The reason that was given; null if there is none.")
+    since: Instant | None = Field(description="The time of the last change; null if there was none.")
 
     @classmethod
     def of(cls, row: RecordRow | None) -> Quiet:
@@ -49,12 +49,12 @@ QUIET = Resource(QuietRecord, "/api/quiet", Quiet.of)
 
 @routes.get("/", READ, response_model=Quiet)
 async def get_quiet(request: Request, records: RecordQueries) -> Response:
-    """Whether the installation is quiet, why, and since when."""
+    """The quiet state of the installation, with its reason and the time of the last change."""
     return Response(200, Quiet.of(await records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)))
 
 
 @routes.put("/", ADMIN, response_model=Quiet, respond=QUIET.respond)
 async def change_quiet(request: Request, body: ChangeQuietRequest, handlers: RecordHandlers) -> Outcome[Record]:
-    """Stop everything that leaves the installation, or let it go on. Each process follows within seconds."""
+    """Stop everything that leaves the installation, or let it continue. All processes follow within seconds."""
     values = {"on": body.quiet, "reason": body.reason}
     return await handlers.register(QuietRecord, values, key=QuietRecord.ONLY_KEY, invocation=request.invocation)

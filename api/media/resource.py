@@ -1,4 +1,5 @@
-"""A kind of record in the API: from a body to values, from a record to a response. A resource file adds models and routes."""
+"""A kind of record in the API: the conversion of bodies to values and of records to responses. Modules of resources add models
+and routes."""
 
 from __future__ import annotations
 
@@ -20,15 +21,16 @@ Shape = Callable[[RecordRow], Any]
 
 @dataclass(frozen=True)
 class Resource:
-    """`path` is the address of the collection; `shape` makes the response model of a record, as a GET shows it."""
+    """A kind of record in the API. `path` is the address of the collection; `shape` returns the response model of a record, as a
+    GET shows it."""
 
     kind: type[Record]
     path: str
     shape: Shape
 
     def values(self, body: Wire) -> dict[str, Any]:
-        """The fields of the body that the kind has under the same names. null means the field's default; without a default it
-        means no change. The empty text is null where the field may be null."""
+        """Return the fields of the body that the kind has under the same names. null means the field's default, or no change if
+        it has none. The empty text is null if the field may be null."""
         fields = self.kind.DETAILS.model_fields
         values: dict[str, Any] = {}
         for name in body.model_fields_set & fields.keys():
@@ -45,18 +47,18 @@ class Resource:
         return Response(200, self.shape(RecordRow.of(record)), etag=record.version)
 
     async def respond_created(self, request: Request, outcome: Outcome[Any]) -> Response:
-        """201 with a Location."""
+        """Return 201 with a Location."""
         record = outcome.aggregate
         return Response(201, self.shape(RecordRow.of(record)), etag=record.version, location=f"{self.path}/{record.key}")
 
-    def found(self, row: RecordRow | None, key: object) -> Response:
-        """For a GET of one record. `NotFound` becomes 204 where the route says so."""
+    def single(self, row: RecordRow | None, key: object) -> Response:
+        """Return the response to a GET of one record. `NotFound` becomes 204 if the route says so."""
         if row is None:
             raise NotFound(self.kind.KIND, str(key))
         return Response(200, self.shape(row), etag=row.version, settled=True)
 
     async def array(self, parts: AsyncIterator[Sequence[RecordRow]]) -> Response:
-        """A list of any length."""
+        """Return a list of any length."""
         return await array([self.shape(row) for row in part] async for part in parts)
 
     def listed(self, rows: Iterable[RecordRow]) -> Response:

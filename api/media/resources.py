@@ -1,4 +1,4 @@
-"""All simple resources: how the audit shows their records, and their routes."""
+"""All simple resources: their representations in the audit, and their routes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from domain.records.row import RecordRow
 
 routes = Router("/room", tag="Rooms", surface=MEDIA)
 
-_REFERENCE_ID = 'An id in another system; not unique. null or "": none, shown as "".'
+_REFERENCE_ID = 'An id in another system; not unique. null or "": no id, shown as "".'
 
 
 class AddRoomRequest(Wire):
@@ -29,12 +29,12 @@ class AddRoomRequest(Wire):
 class UpdateRoomRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Hall B"}]})
 
-    name: Name | None = Field(None, description="The name of the room; not blank, not unique. null leaves it as it is.")
+    name: Name | None = Field(None, description="The name of the room; not blank, not unique. null leaves it unchanged.")
     reference_id: Label | None = Field(None, description=_REFERENCE_ID)
 
 
 class Room(Wire):
-    """Unlike all others, these names begin with a capital."""
+    """A room in a response. Its field names begin with a capital letter, unlike those of all other resources."""
 
     id: UUID = Field(alias="Id", description="The id of the room; never changes.")
     name: str = Field(alias="Name", description="The name of the room; not unique.")

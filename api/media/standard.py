@@ -1,4 +1,4 @@
-"""Routes that most kinds of records have, each declared once. A resource file chooses those that its resource has."""
+"""Routes that most kinds of records have, each declared once. The module of a resource selects the routes of the resource."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from projections.records.queries import RecordQueries
 
 @dataclass(frozen=True)
 class StandardRoutes:
-    """Each method declares one route.
+    """The standard routes of a resource; each method declares one.
 
     `model` is the response model of a record; `absent` the status of a GET of one record that does not exist; `key` the type of
-    the ids; `unique_field` the field that a 400 names when its value belongs to another record."""
+    the ids; `unique_field` the field that a 400 names when its value belongs to another record.
+    """
 
     router: Router
     resource: Resource
@@ -47,7 +48,7 @@ class StandardRoutes:
         return "An" if self._noun[0] in "aeiou" else "A"
 
     def add(self, body: type[Wire], *, status: Literal[200, 201] = 200) -> Self:
-        """201 comes with a Location."""
+        """Declare the route that adds a record. A status of 201 comes with a Location."""
         respond = self.resource.respond_created if status == 201 else self.resource.respond
 
         @self.router.post("/", WRITE, response_model=self.model, status=status, name=f"add_{self._kind}", respond=respond)
@@ -79,7 +80,7 @@ class StandardRoutes:
         respond = self.resource.respond
 
         @self.router.delete("/{id}", WRITE, response_model=self.model, name=f"delete_{self._kind}", respond=respond)
-        @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use; the answer shows it as it last was.")
+        @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.")
         @with_annotations(id=self.key)
         async def delete_record(request: Request, id: Any, handlers: RecordHandlers) -> Outcome[Record]:
             return await handlers.delete(self.resource.kind, id, invocation=request.invocation)
@@ -96,10 +97,10 @@ class StandardRoutes:
 
     def by_id(self) -> Self:
         @self.router.get("/{id}", READ, response_model=self.model, absent=self.absent, name=f"get_{self._kind}")
-        @with_doc(f"One {self._noun}.")
+        @with_doc(f"The {self._noun} with this id.")
         @with_annotations(id=self.key)
         async def record_by_id(request: Request, id: Any, query: FreshQuery, records: RecordQueries) -> Response:
-            return self.resource.found(await records.find(self._kind, id), id)
+            return self.resource.single(await records.find(self._kind, id), id)
 
         return self
 
@@ -107,6 +108,6 @@ class StandardRoutes:
         @self.router.get("/reference", READ, response_model=self.model, absent=self.absent, name=f"get_{self._kind}_by_reference")
         @with_doc(f"The most recently created {self._noun} with this reference id.")
         async def record_by_reference(request: Request, query: ReferenceQuery, records: RecordQueries) -> Response:
-            return self.resource.found(await records.by_reference(self._kind, query.id), query.id)
+            return self.resource.single(await records.by_reference(self._kind, query.id), query.id)
 
         return self

@@ -37,7 +37,7 @@ class Tag(Wire):
     """A tag in a response."""
 
     id: UUID = Field(description="The id of the tag.")
-    name: str = Field(description="The name, used by one tag only.")
+    name: str = Field(description="The unique name of the tag.")
 
     @classmethod
     def of(cls, row: RecordRow) -> Tag:
@@ -45,7 +45,7 @@ class Tag(Wire):
 
 
 class TagExistence(Wire):
-    exists: bool = Field(description="Whether there is a tag of exactly this name.")
+    exists: bool = Field(description="True if a tag with exactly this name exists.")
 
 
 TAGS = Resource(TagRecord, "/api/tag", Tag.of)
@@ -54,15 +54,16 @@ StandardRoutes(routes, TAGS, Tag, absent=204).delete().by_id()
 
 @routes.put("/", WRITE, response_model=Tag, status=201, respond=TAGS.respond_created)
 async def add_or_rename_tag(request: Request, body: TagModel, handlers: TagHandlers) -> Outcome[Record]:
-    """Add a tag, or rename the one with this id.
+    """Add a tag, or rename the tag with this id.
 
-    Without an id the answer is the tag that has the name already, if there is one. A name of another tag is 409."""
+    Without an id the response is the tag that already has the name, if there is one. A name of another tag is 409.
+    """
     return await handlers.add_or_rename(body.id, body.name, invocation=request.invocation)
 
 
 @routes.get("/exists/{text}", READ, response_model=TagExistence, absent=None, name="check_tag_exists")
 async def tag_exists(request: Request, text: str, records: RecordQueries) -> Response:
-    """Whether there is a tag of exactly this name, percent-encoded."""
+    """Check whether a tag with exactly this name exists. The name is percent-encoded."""
     exists = text in await records.named(TagRecord.KIND, [text])
     return Response(200, TagExistence.model_construct(exists=exists))
 
@@ -73,7 +74,7 @@ async def tags_replaced(request: Request, outcome: Outcome[MediaEvent], history:
 
 @routes.put("/event/{id}", WRITE, response_model=list[Tag], respond=tags_replaced)
 async def replace_tags_of_event(request: Request, id: UUID, body: TagList, handlers: EventHandlers) -> Outcome[MediaEvent]:
-    """Replace all tags of an Event. Tags are found by their names; a new name makes a new tag."""
+    """Replace all tags of an Event. Tags are found by their names; a new name creates a tag."""
     return await handlers.replace_tags(id, tag_names(body), invocation=request.invocation)
 
 
@@ -87,5 +88,5 @@ async def tags_of_event(request: Request, id: UUID, query: FreshQuery, events: E
 
 @documents.get("/event/{id}", READ, response_model=list[dict[str, Any]], absent=None, name="list_documents_of_event")
 async def documents_of_event(request: Request, id: UUID) -> Response:
-    """The documents of an Event. No Event has any yet, so the list is empty."""
+    """The documents of an Event. No Event has documents yet, so the list is empty."""
     return Response(200, [])

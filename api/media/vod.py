@@ -25,12 +25,12 @@ routes = Router("/vod", tag="VOD metadata", surface=MEDIA)
 class VodFile(Wire):
     """A file of the content."""
 
-    name: str = Field(description="Its path below the folder of the content.")
-    size: int = Field(description="Its size in bytes.")
+    name: str = Field(description="The path below the folder of the content.")
+    size: int = Field(description="The size in bytes.")
 
 
 class VodMetadata(Wire):
-    """The metadata file as it lies in the folder of the content; it may have more members."""
+    """The metadata file as it is stored in the folder of the content. It may have more members."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -46,25 +46,25 @@ class VodMetadata(Wire):
 
     content_id: str = Field(description="The `contentId` of the Event.")
     duration: float = Field(description="Length of the video in seconds.")
-    files: list[VodFile] = Field(description="The files that were generated.")
+    files: list[VodFile] = Field(description="The generated files.")
     start_time: Instant | None = Field(
-        default=None, description="When the first frame was captured; absent where that is not known."
+        default=None, description="The time when the first frame was captured; absent if it is not known."
     )
 
 
 class FilmQualityReason(Wire):
-    """Why a film does not pass."""
+    """A reason why a film does not pass."""
 
-    check: str = Field(description="What was checked, such as `loudness`, `true_peak`, `black`, `freeze`, `silence` or `missing`.")
-    verdict: QualityVerdict = Field(description="What it means for the film.")
+    check: str = Field(description="The check, such as `loudness`, `true_peak`, `black`, `freeze`, `silence` or `missing`.")
+    verdict: QualityVerdict = Field(description="The consequence for the film.")
     message: str = Field(description="A sentence with the measure and the limit.")
 
 
 class FilmQualitySound(Wire):
-    """An audio track. A measure is null where the track is silent or too short."""
+    """An audio track. A measure is null if the track is silent or too short."""
 
-    track: int = Field(description="Its place, from 1.")
-    language: str = Field(description='Its language, by ISO 639-2; "" where it is not known.')
+    track: int = Field(description="The number of the track, from 1.")
+    language: str = Field(description='The language, by ISO 639-2; "" if it is not known.')
     integrated: float | None = Field(description="Integrated loudness by EBU R 128, in LUFS.")
     range: float | None = Field(description="Loudness range, in LU.")
     true_peak: float | None = Field(description="The largest true peak, in dBTP.")
@@ -98,21 +98,21 @@ class FilmQuality(Wire):
     )
 
     content_id: UUID = Field(description="The `contentId` of the Event.")
-    job_id: int = Field(description="The job that has checked it.")
+    job_id: int = Field(description="The job that checked it.")
     profile: str = Field(description="The name of the profile.")
     verdict: QualityVerdict = Field(description="The worst verdict of the reasons.")
-    keep_private: bool = Field(description="Whether a film that fails does not become public.")
-    measured_at: Instant | None = Field(description="When the Event was told of it.")
+    keep_private: bool = Field(description="True if a film that fails stays private.")
+    measured_at: Instant | None = Field(description="The time when the result was recorded.")
     duration: float | None = Field(description="Length of the picture in seconds.")
-    reasons: list[FilmQualityReason] = Field(description="Why it does not pass, at most 20.")
-    sounds: list[FilmQualitySound] = Field(description="Its audio tracks.")
+    reasons: list[FilmQualityReason] = Field(description="The reasons why it does not pass, at most 20.")
+    sounds: list[FilmQualitySound] = Field(description="The audio tracks.")
 
     @classmethod
     def of(cls, key: UUID, quality: Quality) -> FilmQuality:
-        known = quality.model_dump(exclude={"job", "reasons", "sounds"})
-        reasons = [FilmQualityReason(**one.model_dump()) for one in quality.reasons]
-        sounds = [FilmQualitySound(**one.model_dump()) for one in quality.sounds]
-        return cls(content_id=key, job_id=quality.job, reasons=reasons, sounds=sounds, **known)
+        fields = quality.model_dump(exclude={"job", "reasons", "sounds"})
+        reasons = [FilmQualityReason(**part.model_dump()) for part in quality.reasons]
+        sounds = [FilmQualitySound(**part.model_dump()) for part in quality.sounds]
+        return cls(content_id=key, job_id=quality.job, reasons=reasons, sounds=sounds, **fields)
 
 
 async def metadata_synced(request: Request, outcome: Outcome[MediaEvent], handlers: VodMetadataHandlers) -> Response:
@@ -121,7 +121,7 @@ async def metadata_synced(request: Request, outcome: Outcome[MediaEvent], handle
 
 @routes.put("/{id}/metadata", WRITE, response_model=VodMetadata, absent=None, respond=metadata_synced)
 async def sync_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHandlers) -> Outcome[MediaEvent]:
-    """Take over what the metadata file says: the MP4 state of the Event, its length, and its assets."""
+    """Apply the metadata file to the Event: its MP4 state, its duration, and its assets."""
     return await handlers.sync_metadata(id, invocation=request.invocation)
 
 
@@ -133,7 +133,7 @@ async def get_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHand
 
 @routes.get("/{id}/quality", READ, response_model=FilmQuality, absent=204)
 async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> Response:
-    """Return the result of the last check of the film of an Event: its verdict by a profile, and the main measures."""
+    """The result of the last check of the film of an Event: its verdict by a profile, and the main measures."""
     row = await events.by_id(id)
     if row is None or row.details.quality is None:
         raise NotFound(MediaEvent.KIND, str(id))

@@ -1,8 +1,8 @@
-"""Metrics of pending work: the lag of consumers, the pending deliveries, the Events that are due, the jobs, the sessions, and the
-publishing points of live Events.
+"""Metrics of pending work: the lag of consumers, pending deliveries, due Events, jobs, sessions, and publishing points of live
+Events.
 
-They are read from the database, so every process shows the same values. A scrape within some seconds of another one shows the
-values of that one: they are counted, and `/metrics` needs no key.
+They are read from the database, so every process shows the same values. Scrapes within some seconds share one reading, because
+counting is expensive and `/metrics` needs no key.
 """
 
 from __future__ import annotations
@@ -70,13 +70,14 @@ class Backlog:
         self._lag = of_consumer("consumer_lag_events", "Domain events between the position of a consumer and the end of the log")
         self._parked = of_consumer("parked_records", f"Records that a consumer could not process, {_BOUNDED}")
         self._failing = of_consumer(
-            "consumer_failing_seconds", "For how long the work of a consumer has only failed, in the worst of its processes"
+            "consumer_failing_seconds",
+            "How long the work of a consumer has failed without a success, in the worst of its processes",
         )
         self._reads_log = of_consumer(
-            "consumer_reads_log_seconds", "For how long a consumer reads the log because Kafka gives nothing, 0 where it does not"
+            "consumer_reads_log_seconds", "How long a consumer has read the log because Kafka gives nothing, 0 if it reads Kafka"
         )
-        self._shards = of_consumer("consumer_shards", "Parts that the work of a consumer is divided into")
-        self._held = of_consumer("consumer_shards_held", "Those of them that a process has a valid lease on")
+        self._shards = of_consumer("consumer_shards", "Shards that the work of a consumer is divided into")
+        self._held = of_consumer("consumer_shards_held", "Shards of a consumer that a process has a valid lease on")
         self._notification_queue = Gauge(
             "medialedger_notification_queue_usage", "Part of PostgreSQL's queue of notifications in use, up to 1", registry=registry
         )
@@ -88,19 +89,21 @@ class Backlog:
         )
         self._points_by_state = Gauge(
             "medialedger_points",
-            "Publishing points of live Events by what was last heard of them: on_air, not_receiving, not_started, unknown",
+            "Publishing points of live Events by their last reported state: on_air, not_receiving, not_started, unknown",
             ("state",),
             registry=registry,
         )
         self._unsealed_events = Gauge(
-            "medialedger_log_unsealed_events", "Domain events that no signed checkpoint of the log has yet", registry=registry
+            "medialedger_log_unsealed_events", "Domain events that no signed checkpoint of the log includes yet", registry=registry
         )
         self._unsealed_seconds = Gauge(
-            "medialedger_log_unsealed_seconds", "How long ago the first of them was recorded", registry=registry
+            "medialedger_log_unsealed_seconds",
+            "Age of the oldest domain event that no signed checkpoint includes yet",
+            registry=registry,
         )
         self._unanchored_seconds = Gauge(
             "medialedger_log_unanchored_seconds",
-            "How long ago the first checkpoint was signed after the last one that is kept outside of the database; 0 where none is",
+            "Age of the oldest signed checkpoint that is not stored outside the database yet; 0 if no checkpoint is stored there",
             registry=registry,
         )
         self._unreadable = Gauge(
@@ -110,8 +113,8 @@ class Backlog:
         )
         self._pending = of_deliveries("pending", f"Deliveries that are not finished, {_BOUNDED}")
         self._due = of_deliveries("due", f"Deliveries among the first {MOST_COUNTED} pending ones that should be sent by now")
-        self._in_flight = of_deliveries("in_flight", "Deliveries that are being sent, by all processes")
-        self._oldest = of_deliveries("oldest_seconds", "How long ago the first of the due deliveries became due")
+        self._in_flight = of_deliveries("in_flight", "Deliveries that all processes are sending")
+        self._oldest = of_deliveries("oldest_seconds", "Time since the oldest due delivery became due")
 
     async def refresh(self) -> None:
         async with self._reading:

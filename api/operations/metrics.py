@@ -1,8 +1,8 @@
-"""Metrics of several processes: a snapshot of each as plain data, their sum, and the text for Prometheus.
+"""Metrics of several processes: a snapshot of each as plain data, their total, and the text for Prometheus.
 
-Counters and histograms are added up, and so are gauges that say how many there are. Of one that says how long, or what there is for
-all, the largest value is shown. What the operating system says of a process is labelled with the process. Values that every process
-reads from the database are not part of a snapshot (`DatabaseMetrics`).
+Counters and histograms are summed, and so are gauges that count. For gauges of a duration or of a shared value the largest value is
+shown. Metrics of the operating system process are labelled with the process. Values that every process reads from the database are
+not part of a snapshot (`DatabaseMetrics`).
 """
 
 from __future__ import annotations
@@ -15,71 +15,71 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 Snapshot = Sequence[Any]
-"""Of each metric: name, help, type, samples; of each sample: name, labels, value. It survives JSON."""
+"""A list of metrics: name, help, type and samples of each; name, labels and value of each sample. It can be sent as JSON."""
 
 _CREATED = "_created"
-"""Series of which nothing is asked; each would be one more for each histogram and counter."""
+"""Suffix of samples that are omitted. They would add one series to each histogram and counter, and are not used."""
 _LARGEST = ("_seconds", "_info", "_free")
-"""Ends of names of gauges that are not added up."""
+"""Suffixes of the names of gauges that are not summed."""
 _OF_A_PROCESS = "process_"
 
 
 class DatabaseMetrics(CollectorRegistry):
-    """Gauges that are read from the database with each scrape: every process would show the same."""
+    """The registry of gauges that are read from the database at each scrape, which every process would show alike."""
 
 
 def snapshot(registry: CollectorRegistry) -> Snapshot:
     return [
         [
-            one.name,
-            one.documentation,
-            one.type,
-            [[each.name, each.labels, each.value] for each in one.samples if not each.name.endswith(_CREATED)],
+            metric.name,
+            metric.documentation,
+            metric.type,
+            [[sample.name, sample.labels, sample.value] for sample in metric.samples if not sample.name.endswith(_CREATED)],
         ]
-        for one in registry.collect()
+        for metric in registry.collect()
     ]
 
 
-def of_process(one: Snapshot, process: str) -> Snapshot:
-    """With the process as a label of what the operating system says of it."""
+def of_process(snapshot: Snapshot, process: str) -> Snapshot:
+    """Return the snapshot with the process as a label of the metrics of the operating system process."""
     return [
         [name, meaning, kind, [[sample, {**labels, "process": process}, value] for sample, labels, value in samples]]
         if name.startswith(_OF_A_PROCESS)
         else [name, meaning, kind, samples]
-        for name, meaning, kind, samples in one
+        for name, meaning, kind, samples in snapshot
     ]
 
 
 def total(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """One snapshot of several."""
+    """Combine several snapshots into one."""
     metrics: dict[str, tuple[str, str, dict[Any, list[Any]]]] = {}
-    for one in snapshots:
-        for name, meaning, kind, samples in one:
-            _, _, known = metrics.setdefault(name, (meaning, kind, {}))
+    for snapshot in snapshots:
+        for name, meaning, kind, samples in snapshot:
+            _, _, by_key = metrics.setdefault(name, (meaning, kind, {}))
             for sample in samples:
-                _add(known, sample, largest=kind == "gauge" and name.endswith(_LARGEST))
+                _add(by_key, sample, largest=kind == "gauge" and name.endswith(_LARGEST))
     return [[name, meaning, kind, list(samples.values())] for name, (meaning, kind, samples) in metrics.items()]
 
 
-def _add(known: dict[Any, list[Any]], sample: Sequence[Any], *, largest: bool) -> None:
+def _add(samples: dict[Any, list[Any]], sample: Sequence[Any], *, largest: bool) -> None:
     name, labels, value = sample
     key = (name, *sorted(labels.items()))
-    before = known.get(key)
+    before = samples.get(key)
     if before is None:
-        known[key] = [name, labels, value]
+        samples[key] = [name, labels, value]
     else:
         before[2] = max(before[2], value) if largest else before[2] + value
 
 
-def without_gauges(one: Snapshot) -> Snapshot:
-    """What still counts of a process that has ended."""
-    return [metric for metric in one if metric[2] != "gauge"]
+def without_gauges(snapshot: Snapshot) -> Snapshot:
+    """Return the metrics of a process that still count after it has ended."""
+    return [metric for metric in snapshot if metric[2] != "gauge"]
 
 
-def exposition(one: Snapshot, *others: CollectorRegistry) -> bytes:
-    """The text for Prometheus."""
+def exposition(snapshot: Snapshot, *others: CollectorRegistry) -> bytes:
+    """Return the text for Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(one))
+    registry.register(_Metrics(snapshot))
     return generate_latest(registry) + b"".join(map(generate_latest, others))
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a process itself: its memory, time, files and build, and how late its event loop is."""
+"""Metrics of the process: its memory, processor time, files and build, and the delay of its event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BOUNDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 
 
 def register_process(registry: CollectorRegistry, *, version: str) -> None:
-    """The `process_…` of all Prometheus clients, and `medialedger_build_info`."""
+    """Register the `process_…` metrics of all Prometheus clients, and `medialedger_build_info`."""
     ProcessCollector(registry=registry)
     registry.register(_TaskFaults())
     build = Gauge(
@@ -36,14 +36,15 @@ class _TaskFaults(Collector):
 
 
 class LoopDelay:
-    """How much later than it asked for a task was continued: what a request waits for when something keeps the event loop busy."""
+    """The delay of the event loop: how much later than requested a task continues. Requests wait for this time while the loop is
+    busy."""
 
     def __init__(self, registry: CollectorRegistry, *, every: float = _EVERY) -> None:
         self._every = every
         self._task: asyncio.Task[None] | None = None
         self._delays = Histogram(
             "medialedger_event_loop_delay_seconds",
-            "How much later than it was due a task of the event loop was continued",
+            "Delay with which a task of the event loop continued",
             buckets=_BOUNDS,
             registry=registry,
         )

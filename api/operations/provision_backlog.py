@@ -1,4 +1,4 @@
-"""Metrics of infrastructure that waits, from the database."""
+"""Metrics of pending infrastructure, from the database."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from projections.provision.queries import ProvisionQueries
 
 
 class ProvisionBacklog:
-    """Gauges that are set from the database."""
+    """Gauges of pending infrastructure that are set from the database."""
 
     def __init__(self, provisions: ProvisionQueries, *, registry: CollectorRegistry) -> None:
         self._provisions = provisions
-        self._waiting = Gauge(
-            "medialedger_provision_waiting", "Infrastructure keys with work that has not ended", registry=registry
-        )
+        self._waiting = Gauge("medialedger_provision_waiting", "Infrastructure keys with unfinished work", registry=registry)
         self._oldest = Gauge(
-            "medialedger_provision_oldest_seconds", "How long the longest of them has been waiting for its end", registry=registry
+            "medialedger_provision_oldest_seconds", "Age of the oldest unfinished work on infrastructure", registry=registry
         )
 
     async def refresh(self) -> None:

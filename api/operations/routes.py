@@ -26,40 +26,38 @@ from projections.log.reader import head
 from projections.vault.master_keys import VaultState
 
 liveness = Router("", surface=OPERATIONS, tag="Operations")
-"""Also of a process without a database."""
+"""Routes of every process, including processes without a database."""
 own_metrics = Router("", surface=OPERATIONS, tag="Operations")
-"""Of processes that have no API."""
+"""Routes of processes without the API."""
 routes = Router("", surface=OPERATIONS, tag="Operations")
 
 _NEVER_STORED = (("cache-control", "no-store"),)
 _LONGEST_WAIT = 2.0
-"""Seconds."""
+"""Seconds that a change may wait to be written before the product counts as not ready."""
 
 
 class Liveness(Wire):
-    """The process answers."""
+    """The state of a process that answers."""
 
     status: str = Field(description="ok.")
 
 
 class Readiness(Liveness):
-    """The product can serve requests."""
+    """The state of a product that can serve requests."""
 
     log_head: int = Field(description="The last position of the event log.", examples=[1200])
-    unreadable_secrets: int = Field(
-        description="Secrets that were encrypted with a master key that the product does not have any more.", examples=[0]
-    )
+    unreadable_secrets: int = Field(description="Secrets encrypted with a master key that the product no longer has.", examples=[0])
 
 
 @liveness.get("/livez", OPEN, response_model=Liveness)
 async def check_liveness(request: Request) -> Response:
-    """The process answers."""
+    """Confirm that the process answers."""
     return Response(200, Liveness.model_construct(status="ok"), headers=_NEVER_STORED)
 
 
 @routes.get("/readyz", OPEN, response_model=Readiness, errors={503: "The product is not ready; see Retry-After"})
 async def check_readiness(request: Request, database: Database, appender: Appender, vault: VaultState) -> Response:
-    """The database answers, changes are written without delay, and the process holds the master key; 503 otherwise."""
+    """Confirm that the database answers, changes are written without delay, and the process holds the master key; 503 otherwise."""
     if appender.oldest > _LONGEST_WAIT:
         raise Unavailable("changes wait too long to be written")
     if not vault.fit:
@@ -69,7 +67,7 @@ async def check_readiness(request: Request, database: Database, appender: Append
 
 
 class LogHead:
-    """The last position of the log as a metric: read with each scrape, since other processes append too."""
+    """The last position of the log as a metric. It is read at each scrape because other processes append too."""
 
     def __init__(self, database: Pool, registry: CollectorRegistry) -> None:
         self._database = database
@@ -82,7 +80,7 @@ class LogHead:
 
 @dataclass(frozen=True)
 class AllMetrics:
-    """The metrics of all processes together."""
+    """The combined metrics of all processes."""
 
     read: Callable[[], Awaitable[Snapshot]]
 
@@ -91,7 +89,7 @@ class AllMetrics:
 async def get_metrics(
     request: Request, metrics: AllMetrics, log_head: LogHead, backlog: Backlog, shared: DatabaseMetrics
 ) -> Response:
-    """Prometheus metrics, of all processes that serve this port together."""
+    """Prometheus metrics of all processes that serve this port."""
     await log_head.refresh()
     await backlog.refresh()
     shown = exposition(await metrics.read(), shared)
@@ -100,11 +98,11 @@ async def get_metrics(
 
 @own_metrics.get("/metrics", OPEN, media_type="text/plain")
 async def get_own_metrics(request: Request, metrics: AllMetrics) -> Response:
-    """Prometheus metrics of these processes, without what every API reads from the database."""
+    """Prometheus metrics of these processes, without the values that every API reads from the database."""
     return Response(200, exposition(await metrics.read()), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
 
 
 @routes.get("/asyncapi.json", OPEN)
 async def get_asyncapi_document(request: Request, document: AsyncApi) -> Response:
-    """AsyncAPI 3.0: the event log in Kafka, and the webhooks' notifications."""
+    """The AsyncAPI 3.0 document: the event log in Kafka and the notifications of webhooks."""
     return (await document.rendered()).response()

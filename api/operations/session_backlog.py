@@ -8,20 +8,20 @@ from projections.sessions.store import SessionQueries
 
 
 class SessionBacklog:
-    """Gauges that are set from the database."""
+    """Gauges of sessions that are set from the database."""
 
     def __init__(self, sessions: SessionQueries, *, registry: CollectorRegistry) -> None:
         self._read = sessions
         self._sessions = Gauge("medialedger_sessions", "Sessions by kind and state", ("kind", "state"), registry=registry)
         self._silent = Gauge(
             "medialedger_session_silent_seconds",
-            "How long nothing was heard of the running session that has been silent longest",
+            "Time since the last report of the running session that has been silent longest",
             ("kind",),
             registry=registry,
         )
         self._pushes = Gauge(
             "medialedger_pushes",
-            "Live publications in progress, by whether their targets take them",
+            "Live publications in progress, by the state of the connection to their targets",
             ("connected",),
             registry=registry,
         )

@@ -1,4 +1,4 @@
-"""Who may write to a publishing point of the built-in origin, and what else a request must be."""
+"""Access to the built-in origin: the tokens of writers, the permissions of readers, and the checks of their headers."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ class TokenNeeded(HttpError):
 
 
 class ViewerNeeded(HttpError):
-    """What is not published, and what there was before the live window, is not for everybody."""
+    """Raised when a caller without permission reads an unpublished stream or a recording from before the live window."""
 
     status = 401
 
     def __init__(self, *, whole: bool) -> None:
-        who = (
+        credential = (
             "a token of this publishing point"
             if whole
             else "the key of a client that may read, or a token of this publishing point"
         )
-        what = "The whole recording" if whole else "What is not published"
-        super().__init__(f"{what} needs {who}.", headers=(("www-authenticate", 'Bearer realm="playback"'),))
+        subject = "the whole recording" if whole else "an unpublished stream"
+        super().__init__(f"Reading {subject} needs {credential}.", headers=(("www-authenticate", 'Bearer realm="playback"'),))
 
 
 class Refusal(HttpError):
-    """What the origin does not take."""
+    """Raised when the origin refuses an upload."""
 
     def __init__(self, refused: UploadRefused) -> None:
         retry = (("retry-after", "1"),) if refused.why in (RefusalReason.TOO_FAST, RefusalReason.BUSY, RefusalReason.FULL) else ()
@@ -70,32 +70,32 @@ _STATUSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes, with the DVR window that is asked for, in seconds."""
+    """An admitted writer: its token and the DVR window that it requests, in seconds."""
 
     token: PointToken
     window: float | None
 
 
 MOST_READ: Final = 512
-"""Segments that a process reads at a time."""
+"""Number of segments that a process reads at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What a reader gets of a publishing point. `public`: so does everybody. `whole`: also what there was before the live window.
-    `query` is what the addresses in playlists need too."""
+    """The access of a reader to a publishing point. `public` means that everybody has it. `whole` includes the recording before the
+    live window. `query` is the query string that addresses in playlists need as well."""
 
     public: bool = False
     whole: bool = False
     query: str = ""
 
     def caching(self, value: str) -> str:
-        """Cache-Control for what caches may keep so where everybody gets it."""
+        """Return the Cache-Control header: `public` with this value for a public stream, else `private, no-store`."""
         return f"public, {value}" if self.public else "private, no-store"
 
 
 class OriginAccess:
-    """Without an `origin` there is nothing below its prefix; without `viewers` no key opens anything."""
+    """Access checks of the built-in origin. Without an `origin` its prefix is empty; without `viewers` no API key grants access."""
 
     def __init__(self, origin: LiveOrigin | None, readers: Readers, viewers: Viewers | None = None) -> None:
         self._origin = origin
@@ -103,13 +103,14 @@ class OriginAccess:
         self.readers = readers
 
     def origin(self, point: str) -> LiveOrigin:
-        """Raises `NotFound`."""
+        """Return the origin. Raise `NotFound` if it is off or `point` is not a valid name."""
         if self._origin is None or not is_point(point):
             raise missing(point)
         return self._origin
 
     def writer(self, origin: LiveOrigin, point: str, request: Request) -> Writer:
-        """Raises `TokenNeeded`, and `BadRequest` for headers that contradict it."""
+        """Return the writer of a request. Raise `TokenNeeded` without a valid token, and `BadRequest` for headers that contradict
+        it."""
         scheme, _, text = (_only(request, "authorization") or "").partition(" ")
         token = origin.token(point, text.strip()) if scheme.lower() == "bearer" else None
         if token is None or not token.writes:
@@ -122,7 +123,7 @@ class OriginAccess:
         return Writer(token, None if window is None else float(window))
 
     async def reader(self, origin: LiveOrigin, point: str, request: Request, *, whole: bool) -> Admission:
-        """Raises `ViewerNeeded`."""
+        """Return the access of a reader. Raise `ViewerNeeded` if it has none."""
         query = request.scope["query_string"]
         sent = parse_qs(query.decode("latin-1")).get("token", [""])[0] if b"token=" in query else ""
         authorization = request.headers.get(b"authorization", b"").decode("latin-1")
@@ -139,7 +140,7 @@ class OriginAccess:
         return Admission()
 
     async def open(self, origin: LiveOrigin, path: str, *, request: Request) -> OpenMedia | None:
-        """Whoever gets it closes it. Raises `Unavailable`."""
+        """Open a file for reading; None if it does not exist. The caller closes it. Raises `Unavailable`."""
         return await self.readers.open(origin.files, path, request=request)
 
 
@@ -148,8 +149,9 @@ def missing(point: str) -> NotFound:
 
 
 def _only(request: Request, name: str) -> str | None:
-    """A header that may come once: who sends two may have had one of them added by a proxy on the way."""
-    found = [value for key, value in request.scope["headers"] if key == name.encode("ascii")]
-    if len(found) > 1:
+    """Return the value of a header, None if it is absent. Raise `BadRequest` if it is repeated: a proxy may have added the second
+    value."""
+    values = [value for key, value in request.scope["headers"] if key == name.encode("ascii")]
+    if len(values) > 1:
         raise BadRequest.at(name, "must come once")
-    return found[0].decode("latin-1") if found else None
+    return values[0].decode("latin-1") if values else None

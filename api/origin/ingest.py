@@ -1,4 +1,4 @@
-"""What encoders send to the built-in origin: docs/reference/api/origin.md."""
+"""Uploads of encoders to the built-in origin: docs/reference/api/origin.md."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from workers.origin.refusals import UploadRefused
 routes = Router(surface=ORIGIN, tag="Origin")
 
 _ERRORS = {
-    401: "There is no token of this publishing point and session, or it has expired",
-    408: "The body of a playlist or a segment comes too slowly",
+    401: "The token is missing, has expired, or is for another publishing point or session",
+    408: "The body of a playlist or a segment arrives too slowly",
     409: "The session has ended, a later one has written, the token was revoked, or the stream goes back in time",
     413: "A playlist, a segment or the number of renditions is too large",
-    415: "It is none of the formats that are taken",
-    429: "More requests a second than a publishing point takes",
+    415: "The format is not supported",
+    429: "The publishing point receives too many requests per second",
     503: "Too many uploads are under way, or the server is stopping; see Retry-After",
-    507: "There is no room on the disk, or within MEDIALEDGER_ORIGIN_GIB",
+    507: "The disk is full, or MEDIALEDGER_ORIGIN_GIB is reached",
 }
 
 
@@ -29,8 +29,9 @@ _ERRORS = {
 async def write_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
     """Take a playlist, a segment or a stream of fragments from an encoder.
 
-    Served where MEDIALEDGER_ORIGIN is on. Needs a token of the encoder's session, `Authorization: Bearer …`. The first
-    write of a later session ends what earlier ones may write."""
+    Served if MEDIALEDGER_ORIGIN is on. Needs a token of the encoder's session, `Authorization: Bearer …`. The first write of a
+    later session revokes the write access of earlier sessions.
+    """
     return await _take(request, name, file, access)
 
 
@@ -38,20 +39,21 @@ async def write_live_file(request: Request, name: str, file: str, access: Origin
 async def send_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
     """Take a stream of fragments, or a file, from an encoder that sends them by POST.
 
-    `Streams(NAME)` is a CMAF track: one request for all of its fragments, or one for each. Otherwise as PUT."""
+    `Streams(NAME)` is a CMAF track: one request for all of its fragments, or one for each. Everything else is as with PUT.
+    """
     return await _take(request, name, file, access)
 
 
 @routes.delete("/live/{name}/{+file}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401]})
 async def delete_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
-    """Answer an encoder that removes old segments. Nothing is removed: the origin keeps recordings whole."""
+    """Answer an encoder that removes old segments. Nothing is removed, because the origin keeps recordings whole."""
     access.writer(access.origin(name), name, request)
     return Response(204)
 
 
 @routes.delete("/live/{name}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401], 409: _ERRORS[409]})
 async def cancel_live_session(request: Request, name: str, access: OriginAccess) -> Response:
-    """End the session of the token for ever: nothing more is taken. Its recording stays."""
+    """End the session of the token permanently. Its further uploads are refused; its recording stays."""
     origin = access.origin(name)
     writer = access.writer(origin, name, request)
     try:

@@ -1,4 +1,4 @@
-"""What players and health checks get of the built-in origin: docs/reference/api/origin.md."""
+"""Playlists, segments and state pages of the built-in origin: docs/reference/api/origin.md."""
 
 from __future__ import annotations
 
@@ -37,20 +37,22 @@ _FILE: Final = regex(r"([0-9]{1,19})/([A-Za-z0-9._-]{1,96})/(init\.mp4|[0-9]{1,2
     media_type=UNKNOWN,
     if_match=True,
     errors={
-        401: "The stream is not published, or the whole recording is asked for, and nothing sent permits that",
+        401: "The stream is not published or the whole recording is requested, and the request has no key or token that permits it",
         206: "The response is the range of the file",
         304: "The caller has this version",
-        412: "The file is another version than If-Match or If-Unmodified-Since asks for",
+        412: "The version of the file differs from If-Match or If-Unmodified-Since",
         416: "No byte of the range is in the file",
-        503: "Too many segments are read; see Retry-After",
+        503: "Too many segments are being read; see Retry-After",
     },
 )
 async def read_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
     """A playlist, a manifest, a segment or a state page of a live stream.
 
-    Served where MEDIALEDGER_ORIGIN is on: to everybody while the Event of the publishing point is LIVE_PUBLISHED, else with the key
-    of a client that may read. `master.m3u8` (HLS) and `manifest.mpd` (DASH) hold the DVR window, `archive/master.m3u8` and
-    `archive/manifest.mpd` the whole recording, which needs a token. `state`, `archive` and `status.php` tell whether data come."""
+    Served if MEDIALEDGER_ORIGIN is on: to everybody while the Event of the publishing point is LIVE_PUBLISHED, otherwise with the
+    key of a client that may read. `master.m3u8` (HLS) and `manifest.mpd` (DASH) hold the DVR window, `archive/master.m3u8` and
+    `archive/manifest.mpd` the whole recording, which needs a token. `state`, `archive` and `status.php` show whether the encoder is
+    sending data.
+    """
     origin = access.origin(name)
     admission = await access.reader(origin, name, request, whole=file.startswith(f"{_ARCHIVE}/"))
     response = await _page(origin, name, file, admission) or await _playlist(origin, name, file, admission)
@@ -63,28 +65,28 @@ async def read_live_file(request: Request, name: str, file: str, access: OriginA
 async def _page(origin: LiveOrigin, name: str, file: str, admission: Admission) -> Response | None:
     if file not in ("state", _ARCHIVE, "status.php"):
         return None
-    found = await origin.playback.state(name)
-    if found is None:
+    state = await origin.playback.state(name)
+    if state is None:
         raise missing(name)
     if file == "status.php":
-        return _text(state_pages.status(found), JSON_TYPE, admission)
-    return _text(state_pages.smil(found, archive=file == _ARCHIVE), _SMIL, admission)
+        return _text(state_pages.status(state), JSON_TYPE, admission)
+    return _text(state_pages.smil(state, archive=file == _ARCHIVE), _SMIL, admission)
 
 
 async def _playlist(origin: LiveOrigin, name: str, file: str, admission: Admission) -> Response | None:
     archive = file.startswith(f"{_ARCHIVE}/")
     file = file.removeprefix(f"{_ARCHIVE}/")
     up, playback, query = "../" if archive else "", origin.playback, admission.query
-    found: Awaitable[str | None]
+    playlist: Awaitable[str | None]
     if file == "master.m3u8":
-        found, kind = playback.master(name, View(archive, up, query)), _HLS
+        playlist, kind = playback.master(name, View(archive, up, query)), _HLS
     elif file == "manifest.mpd":
-        found, kind = playback.manifest(name, View(archive, up, query)), _DASH
+        playlist, kind = playback.manifest(name, View(archive, up, query)), _DASH
     elif (track := _PLAYLIST.fullmatch(file)) is not None:
-        found, kind = playback.media(name, View(archive, f"../{up}", query), track=track[1]), _HLS
+        playlist, kind = playback.media(name, View(archive, f"../{up}", query), track=track[1]), _HLS
     else:
         return None
-    text = await found
+    text = await playlist
     if text is None:
         raise missing(name)
     return _text(text, kind, admission)

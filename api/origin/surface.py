@@ -1,4 +1,4 @@
-"""The surface of the built-in origin. Pages of every origin read it, also its errors."""
+"""The surface of the built-in origin. Pages of every origin may read it, including its errors."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ _ONE: Final = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.IG
 
 
 class NotSatisfiable(Exception):
-    """No byte of the range is in the file."""
+    """Raised when no byte of the range is in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,12 @@ class ByteRange:
 
 
 def byte_range(header: str, total: int) -> ByteRange | None:
-    """None: the header is no range that is served, and counts as absent. Raises `NotSatisfiable`."""
-    found = _ONE.fullmatch(header)
-    if found is None or found[0].strip().endswith("=-"):
+    """Parse a Range header. Return None for a header that is ignored. Raise `NotSatisfiable` if no byte of the range is in the
+    file."""
+    match = _ONE.fullmatch(header)
+    if match is None or match[0].strip().endswith("=-"):
         return None
-    first, last = found[1], found[2]
+    first, last = match[1], match[2]
     if not first:
         size = min(int(last), total)
         if not size:

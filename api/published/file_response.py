@@ -17,11 +17,11 @@ from workers.kernel.http_dates import http_date
 from workers.ports import OpenMedia
 
 SAFE: Final = (("content-security-policy", "default-src 'none'; sandbox"),)
-"""What a job or an encoder publishes is a stranger's: no browser takes it for a page of this origin."""
+"""Headers of published files. Jobs and encoders publish untrusted content, which browsers must not run as a page of this origin."""
 
 
 class RangeNotSatisfiable(HttpError):
-    """No byte of the range is in the file."""
+    """Raised when no byte of the range is in the file."""
 
     status = 416
 
@@ -30,19 +30,19 @@ class RangeNotSatisfiable(HttpError):
 
 
 class OtherVersion(HttpError):
-    """The caller wants a version that the file has not."""
+    """Raised when the caller requires a version that the file does not have."""
 
     status = 412
 
     def __init__(self) -> None:
-        super().__init__("The file is another version than If-Match or If-Unmodified-Since asks for.")
+        super().__init__("The version of the file differs from If-Match or If-Unmodified-Since.")
 
     def failure(self) -> Failure:
         return Failure(self.status, self.detail, "stale-version")
 
 
 class FileBody:
-    """The body of a response: a part of a file, or nothing of it. Closes the file by `close`."""
+    """The body of a response: a part of a file, or no bytes. It calls `close` when it is closed."""
 
     def __init__(self, opened: OpenMedia, close: Callable[[], Awaitable[None]], *, start: int, size: int) -> None:
         self._close: Callable[[], Awaitable[None]] | None = close
@@ -59,7 +59,7 @@ class FileBody:
 
 
 def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Awaitable[None]], caching: str) -> Response:
-    """Raises `OtherVersion` and `RangeNotSatisfiable`; then the file is still open."""
+    """Return the response with a file. Raise `OtherVersion` and `RangeNotSatisfiable`, and leave the file open then."""
     file = opened.file
     headers: tuple[tuple[str, str], ...] = (
         ("etag", _etag(opened)),
@@ -82,7 +82,7 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
 
 
 def _is_other(request: Request, opened: OpenMedia) -> bool:
-    """True if the caller wants another version only. An entity tag counts before a date: RFC 9110, 13.2.2."""
+    """Return True if the caller requires another version. An entity tag takes precedence over a date: RFC 9110, 13.2.2."""
     if IF_MATCH in request.headers:
         tags = whole(request.scope["headers"], IF_MATCH)
         return not (is_any(tags) or opened.etag.encode() in strong_tags(tags))
@@ -91,7 +91,7 @@ def _is_other(request: Request, opened: OpenMedia) -> bool:
 
 
 def _is_known(request: Request, opened: OpenMedia) -> bool:
-    """Whether the caller has this version. An entity tag counts before a date."""
+    """Return True if the caller already has this version. An entity tag takes precedence over a date."""
     if IF_NONE_MATCH in request.headers:
         tags = whole(request.scope["headers"], IF_NONE_MATCH)
         return is_any(tags) or opened.etag.encode() in entity_tags(tags)
@@ -100,7 +100,7 @@ def _is_known(request: Request, opened: OpenMedia) -> bool:
 
 
 def _part(request: Request, opened: OpenMedia) -> ByteRange | None:
-    """None: all of it. Also for a caller that has begun with another version."""
+    """Return the requested range; None for the whole file, also if the caller began with another version."""
     wanted = request.header("range")
     if wanted is None or request.method != "GET":
         return None

@@ -1,4 +1,4 @@
-"""Published files for players: who may fetch which."""
+"""Access to published files for players."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from workers.ports import MediaSource, OpenMedia
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A file that the caller may fetch. `public`: so may everybody."""
+    """An open file that the caller may read. `public` means that everybody may."""
 
     opened: OpenMedia
     public: bool
 
 
 class PublishedFiles:
-    """The files of the media root, one by one. Without a `source` there are none."""
+    """The files of the media root. Without a `source` there are none."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PublishedFiles:
         self.readers = readers
 
     async def open(self, content_id: str, name: str, *, request: Request) -> Published:
-        """Whoever gets it closes its file. Raises `NotFound`, also for what the caller may not see, and `Unavailable`."""
+        """Open a file; the caller closes it. Raise `NotFound`, also if the caller may not read the file, and `Unavailable`."""
         public = await self._is_public(content_id, name)
         if self._source is None or not (public or await self._viewers.has(request)):
             raise _not_found(content_id, name)
@@ -50,7 +50,8 @@ class PublishedFiles:
         return Published(opened, public)
 
     async def _is_public(self, content_id: str, name: str) -> bool:
-        """Raises `NotFound` for what nobody gets. What belongs to no Event is not public."""
+        """Return True if everybody may read the file. Files without an Event are not public. Raise `NotFound` for files that are
+        never served."""
         event = _event_id(content_id)
         if event is None:
             return False
@@ -61,7 +62,7 @@ class PublishedFiles:
 
 
 def _event_id(content_id: str) -> UUID | None:
-    """In the one spelling that folders have."""
+    """Return the id of an Event from the name of its folder; None if it is not in canonical spelling."""
     with suppress(ValueError):
         event = UUID(content_id)
         if str(event) == content_id:

@@ -30,6 +30,7 @@ _TYPES: Final = MappingProxyType(
 
 
 def media_type(name: str) -> str:
-    """What is not known is for download only: a page that somebody publishes must not run with the rights of this origin."""
+    """Return the media type of a file. Unknown types are served for download only: a published page must not run with the rights of
+    this origin."""
     _, dot, extension = name.rpartition(".")
     return _TYPES.get(extension.lower(), UNKNOWN) if dot else UNKNOWN

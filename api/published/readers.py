@@ -1,4 +1,5 @@
-"""The clients that read files, each of which holds a descriptor and a piece of its file in memory. Addresses share the places."""
+"""The limit on clients that read files. Each holds a file descriptor and a part of its file in memory, so addresses share the
+places."""
 
 from __future__ import annotations
 
@@ -14,13 +15,14 @@ from workers.ports import MediaSource, OpenMedia
 
 
 class Readers:
-    """Where all `places` are taken, the address with the most of them loses the connection of its slowest reader."""
+    """The places for readers. When all `places` are taken, the address that holds the most loses the connection of its slowest
+    reader."""
 
     def __init__(self, places: FairPlaces) -> None:
         self.places = places
 
     async def open(self, source: MediaSource, path: str, *, request: Request) -> OpenMedia | None:
-        """Whoever gets it closes it. Raises `Unavailable`."""
+        """Open a file; None if it does not exist. The caller closes it. Raise `Unavailable` if there is no place."""
         client = request.scope.get("client")
         close = request.scope.get("extensions", {}).get(EXTENSION)
         try:
@@ -37,7 +39,7 @@ class Readers:
 
 
 class _Reading:
-    """An open file that has a place."""
+    """An open file that holds a place."""
 
     def __init__(self, opened: OpenMedia, places: FairPlaces, place: Place) -> None:
         self.file = opened.file

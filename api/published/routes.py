@@ -1,6 +1,6 @@
 """Published media for players: docs/reference/api/published-media.md.
 
-Needs no key for Events in a public state. Whatever a caller may not see is answered as what is not there.
+Events in a public state need no key. A file that the caller may not read is answered like a file that does not exist.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ routes = Router(surface=PUBLISHED_MEDIA, tag="Published media")
     errors={
         206: "The response is the range of the file",
         304: "The caller has this version",
-        412: "The file is another version than If-Match or If-Unmodified-Since asks for",
+        412: "The version of the file differs from If-Match or If-Unmodified-Since",
         416: "No byte of the range is in the file",
-        503: "The store does not answer, or too many files are read; see Retry-After",
+        503: "The store does not answer, or too many files are being read; see Retry-After",
     },
 )
 async def read_media_file(request: Request, content_id: str, file: str, files: PublishedFiles) -> Response:
     """A published file, or one byte range of it.
 
-    Served where MEDIALEDGER_MEDIA_SERVE is on: without a key for Events in a public on-demand state, for others with the key of a
-    client that may read. Of Events with `vodDrm` only encrypted packages, pictures and their index are served."""
+    Served if MEDIALEDGER_MEDIA_SERVE is on: without a key for Events in a public on-demand state, for others with the key of a
+    client that may read. For Events with `vodDrm` only encrypted packages, pictures and their index are served.
+    """
     published = await files.open(content_id, file, request=request)
     try:
         caching = "no-cache" if published.public else "private, no-store"

@@ -1,4 +1,4 @@
-"""The surface of published media. Pages of every origin read it, also its errors, and embed it."""
+"""The surface of published media. Pages of every origin may read and embed it, and read its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see what is not public: a client with a key of a role that reads, or a session of the console."""
+"""Viewers: callers that may read unpublished media, by a key of a role that reads or a session of the console."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ROLES: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN}
 
 
 class Viewers:
-    """Judges the key of a request, or the session of its cookie where it brings no key."""
+    """Checks the key of a request, or the session of its cookie if it has no key."""
 
     def __init__(self, directory: ClientDirectory, sessions: Sessions | None = None) -> None:
         self._directory = directory
         self._sessions = sessions
 
     async def has(self, request: Request) -> bool:
-        """Whether the request comes from one of them. A wrong key counts as none."""
+        """Return True if the caller may read unpublished media. A wrong key counts as no key."""
         key = sent_key(request.headers)
         if key is not None:
             client = await self._directory.authenticate(key.decode("latin-1"))

@@ -1,6 +1,7 @@
-"""The ceiling of content keys of a client: docs/reference/api/job-engine.md#settings.
+"""The limit on the content keys of a client: docs/reference/api/job-engine.md#settings.
 
-Keys are never deleted, so a count is kept and added to. Other processes issue keys meanwhile: there may be a few more.
+Keys are never deleted, so a count is cached and increased. Other processes issue keys too, so the limit may be exceeded
+slightly.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from projections.job.settings import EngineSettingsQueries
 
 _HOLDS: Final = 3600.0
 _REFUSES: Final = 10.0
-"""Seconds for which a count holds; and one that refuses, because what was admitted may have failed."""
+"""Seconds after which a count that refuses is read again, because admitted keys may have failed. Other counts are valid for
+`_HOLDS` seconds."""
 
 
 @dataclass(slots=True)
@@ -26,7 +28,7 @@ class _Counted:
 
 
 class ContentKeyCeiling:
-    """The port `KeyCeiling`."""
+    """An implementation of the port `KeyCeiling`."""
 
     def __init__(
         self, keys: ContentKeyQueries, settings: EngineSettingsQueries, *, now: Callable[[], float] = time.monotonic

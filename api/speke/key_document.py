@@ -23,23 +23,24 @@ from api.speke.cpix.elements import (
     attribute,
     children,
 )
-from api.speke.cpix.parsing import parsed, printed
+from api.speke.cpix.parsing import parse_document, serialize
 from domain.content_key.aggregate import Purpose
 from domain.content_key.handlers import ImportedKey, PlainKey
 
 
 class InvalidKeyDocument(Exception):
-    """A key document that cannot be imported. The message is one sentence for an operator."""
+    """Raised for a key document that cannot be imported. The message is one sentence for an operator."""
 
 
 def keys_of(document: bytes, *, client: str) -> list[ImportedKey]:
-    """All keys of the document. Raises `InvalidKeyDocument` when one of them is invalid, `SpekeError` for what is not XML."""
-    root = parsed(document).getroot()
+    """Return all keys of the document. Raise `InvalidKeyDocument` for an invalid key, and `SpekeError` for a body that is not
+    XML."""
+    root = parse_document(document).getroot()
     if root.tag != f"{{{CPIX}}}CPIX":
         raise InvalidKeyDocument("the root element is not CPIX in the namespace urn:dashif:org:cpix")
     content_id = attribute(root, "contentId") or attribute(root, "id")
     if not content_id:
-        raise InvalidKeyDocument("the document names no content: CPIX has neither contentId nor id")
+        raise InvalidKeyDocument("the document has no content id: CPIX has neither contentId nor id")
     lists = [child for child in children(root) if child.tag == CONTENT_KEY_LIST]
     elements = [key for key_list in lists for key in children(key_list) if key.tag == CONTENT_KEY]
     if not elements:
@@ -48,7 +49,7 @@ def keys_of(document: bytes, *, client: str) -> list[ImportedKey]:
 
 
 def document_of(content_id: str, keys: Sequence[PlainKey]) -> bytes:
-    """A document that `keys_of` can read."""
+    """Return a document that `keys_of` can read."""
     root = etree.Element(f"{{{CPIX}}}CPIX", {"contentId": content_id, "version": "2.3"}, nsmap={"cpix": CPIX, "pskc": PSKC})
     key_list = etree.SubElement(root, CONTENT_KEY_LIST)
     for key in keys:
@@ -56,7 +57,7 @@ def document_of(content_id: str, keys: Sequence[PlainKey]) -> bytes:
         secret = etree.SubElement(etree.SubElement(element, DATA), SECRET)
         etree.SubElement(secret, PLAIN_VALUE).text = b64encode(key.key).decode()
     etree.indent(root)
-    return printed(root.getroottree())
+    return serialize(root.getroottree())
 
 
 def _imported(element: etree._Element, *, content_id: str, client: str) -> ImportedKey:
@@ -66,7 +67,7 @@ def _imported(element: etree._Element, *, content_id: str, client: str) -> Impor
         raise InvalidKeyDocument(f"{where} has no kid that is a UUID")
     plain = element.find(f"{DATA}/{SECRET}/{PLAIN_VALUE}")
     if plain is None:
-        raise InvalidKeyDocument(f"{where} has no Data/Secret/PlainValue: only keys in the clear can be taken in")
+        raise InvalidKeyDocument(f"{where} has no Data/Secret/PlainValue: only keys in plain text can be imported")
     key = _sixteen_bytes(plain.text or "", f"{where} has a PlainValue that is not base64 of 16 bytes")
     sent = attribute(element, "explicitIV")
     iv = _sixteen_bytes(sent, f"{where} has an explicitIV that is not base64 of 16 bytes") if sent else None

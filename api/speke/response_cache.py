@@ -1,4 +1,4 @@
-"""The cache of responses without their keys: packagers send the same document for each endpoint and at each start.
+"""The cache of responses without their keys. Packagers send the same document for each endpoint and at each start.
 
 A cached response holds no key: keys are read for each request. Responses with encrypted keys are not cached.
 """
@@ -22,7 +22,7 @@ _LARGEST: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CachedResponse:
-    """The keys that a document requests, and its response without them."""
+    """The keys that a document requests, and the response to it without them."""
 
     requests: Sequence[KeyRequest]
     version: str
@@ -30,7 +30,8 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """The most recent responses, up to `most` bytes. The audience is part of the key: other settings give another response."""
+    """The most recently used responses, up to `most` bytes. The audience is part of the key, because other settings result in
+    another response."""
 
     def __init__(self, *, most: int = 32 * 1024 * 1024) -> None:
         self._responses = LRUCache[CacheKey, CachedResponse](most, getsizeof=lambda response: response.template.size)

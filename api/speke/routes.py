@@ -50,8 +50,8 @@ _EXAMPLE: Final = """\
     media_type="application/xml",
     example=_EXAMPLE,
     errors={
-        422: "The document is understood, but the keys that it asks for cannot be given; the line begins with a code",
-        429: "The client has asked for keys too often; see Retry-After",
+        422: "The document is valid, but the requested keys cannot be issued; the line begins with a code",
+        429: "The client has requested keys too often; see Retry-After",
     },
 )
 async def issue_content_keys(
@@ -67,7 +67,8 @@ async def issue_content_keys(
     """Content keys and DRM signalling for a CPIX document (SPEKE 1, 2.0 and 2.1).
 
     The answer is the document, filled in. A refusal is one line of text that begins with a code, which the header X-Error-Code
-    repeats."""
+    repeats.
+    """
     await rate.take(client_name)
     audience = Audience(client_name, urlsplit(request.base_url).netloc, directory.drm_of(client_name))
     speke_version = request.header("x-speke-version")
@@ -96,7 +97,7 @@ async def issue_content_keys(
 
 
 def key_requests(document: CpixRequest, *, client: str) -> list[KeyRequest]:
-    """The keys that the document requests, in its order."""
+    """Return the keys that the document requests, in its order."""
     return [
         KeyRequest(
             client,
@@ -114,5 +115,5 @@ def key_requests(document: CpixRequest, *, client: str) -> list[KeyRequest]:
 
 @routes.get("/{client_name}/speke/heartbeat", CONTENT_KEYS, absent=None, media_type="text/plain")
 async def check_key_provider(request: Request, client_name: str) -> Response:
-    """Whether the key provider answers, and the API key is one of the client's."""
+    """Confirm that the key provider answers and that the API key belongs to the client."""
     return Response(200, b"OK\n", headers=(NEVER_STORED, ("speke-user-agent", _AGENT)), media_type="text/plain; charset=utf-8")

@@ -1,7 +1,7 @@
-"""The surface of the key provider: how its errors are worded: docs/reference/speke-errors.md.
+"""The surface of the key provider and the form of its errors: docs/reference/speke-errors.md.
 
-Every refusal is one line of plain text that begins with a code; the code is in a header too, for programs. The line never contains
-a key, and of the request only valid names, such as a system id.
+Every refusal is one line of plain text that begins with a code; the code is also in a header, for programs. The line never
+contains a key, and from the request only valid names, such as a system id.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WRONG_KEY: Final = "the API-KEY is missing, or is not a valid key of this clien
 
 
 def refusal(code: str, status: int, text: str, *, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """A response of one line: line breaks and control characters in the text are removed."""
+    """Return a response of one line. Line breaks and control characters are removed from the text."""
     line = " ".join(f"{code} {text}".split())
     line = "".join(character for character in line if character.isprintable())
     body = line.encode("utf-8", "replace")[:_LONGEST_LINE].decode("utf-8", "ignore")
@@ -33,7 +33,7 @@ def refusal(code: str, status: int, text: str, *, headers: tuple[tuple[str, str]
 
 
 def render(failure: Failure, request: Request) -> Response:
-    """A refusal for any failure outside CPIX. All 401 have the same text, so that it does not reveal which clients exist."""
+    """Render a failure outside CPIX. All 401 responses have the same text, so that they do not reveal which clients exist."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
     text = _WRONG_KEY if failure.status == HTTPStatus.UNAUTHORIZED else detail
     headers = tuple(header for header in failure.headers if header != _BEARER)

@@ -1,10 +1,10 @@
-"""The usage recorder: writes how often content keys were used.
+"""The usage recorder, which records how often content keys are used.
 
-A response does not wait for it, and a key that is requested often does not cause an event per request. Uses are totalled in memory;
+A response does not wait for it, and a frequently requested key does not cause an event per request. Uses are totalled in memory;
 once per interval the totals are added to a table, and each key whose last event was written more than an hour ago gets one
-`content_key.delivered` with a count. So the first use after a quiet hour is in the log at once, and a stream grows by at most 24
-events a day. A stop adds the rest to the table. A process that is killed loses the counts and times since the last interval began,
-or since the database was last available; never a key.
+`content_key.delivered` with a count. So the first use after a quiet hour is logged immediately, and a stream grows by at most 24
+events a day. On a stop the rest is added to the table. A process that is killed loses the counts and times since the last
+interval began, or since the database was last available, but never a key.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class UsageRecorder:
             self._wake.set()
 
     async def flush(self) -> None:
-        """Add all totals to the table, and write the events that are due. Raises `Unavailable`; nothing is lost then."""
+        """Add all totals to the table, and write the events that are due. Raise `Unavailable` without losing counts."""
         if self._totals.dropped:
             _log.warning("%d uses of content keys were not recorded: too many keys at once", self._totals.dropped)
             self._totals.dropped = 0
-        await self._add_batch()  # the one before, if it failed: it may have been added, and keeps its number
+        await self._add_batch()  # a previous batch that failed may have been added, so it keeps its number
         self._batch, self._batches = self._totals.take(), self._batches + 1
         await self._add_batch()
         while due := await self._counts.take(_TOGETHER):
@@ -86,14 +86,15 @@ class UsageRecorder:
             self._batch = {}
 
     async def _tell(self, due: Sequence[DueUsage]) -> None:
-        """Without a database or after lost races it is tried again. What the domain refuses would be refused every time."""
+        """Write the events that are due. Without a database or after lost races they are retried; an event that the domain
+        refuses is dropped, because it would be refused every time."""
         failed: list[DueUsage] = []
-        for one, error in zip(due, await asyncio.gather(*map(self._record, due)), strict=True):
+        for usage, error in zip(due, await asyncio.gather(*map(self._record, due)), strict=True):
             if isinstance(error, Unavailable | Conflict):
-                failed.append(one)
+                failed.append(usage)
             elif error is not None:
-                _log.error("the usage of the content key %s was not recorded", one.key, exc_info=error)
-        await self._counts.mark_recorded([one for one in due if one not in failed])
+                _log.error("the usage of the content key %s was not recorded", usage.key, exc_info=error)
+        await self._counts.mark_recorded([usage for usage in due if usage not in failed])
         if failed:
             await self._counts.put_back(failed)
             raise Unavailable(f"the usage of {len(failed)} content keys could not be written")

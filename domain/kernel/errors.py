@@ -56,7 +56,7 @@ class InUse(Refused):
     recognises."""
 
     def __init__(self, users: Sequence[str]) -> None:
-        super().__init__(f"it is in use by {', '.join(users)}")
+        super().__init__(f"cannot delete: it is used by {', '.join(users)}")
         self.users = users
 
 
@@ -79,7 +79,7 @@ class PreconditionFailed(Conflict):
     """Raised when the version that the caller requires (`If-Match`) is not the current one."""
 
     def __init__(self, current: int) -> None:
-        super().__init__(f"the current version is {current}")
+        super().__init__(f"changed meanwhile: the current version is {current}")
         self.current = current
 
 

@@ -294,7 +294,7 @@ async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine
     )
     assert await call("break", job, "--yes") == (0, f"job {job} is broken\n", "")
     assert await engine.topics(job) == ["accepted", "paused", "queued", "broken"]
-    assert f"{shell.invocation().cause.actor} broke the job off" in (await call("logs", job))[1]
+    assert f"{shell.invocation().cause.actor} broke the job" in (await call("logs", job))[1]
 
 
 async def test_a_job_is_not_resumed_beside_another_one_of_its_event(call: Call, engine: Engine) -> None:

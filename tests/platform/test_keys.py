@@ -97,7 +97,7 @@ async def test_who_takes_keys_out_leaves_a_trace(call: Call, tmp_path: Path, inn
         (document((KIDS[0], KEYS[0]), content='contentId="other"'), f"the kid {KIDS[0]} belongs to another content id"),
         (document(("7", KEYS[0])), "the ContentKey at line 1 has no kid that is a UUID"),
         (document((KIDS[0], b"short")), "the ContentKey at line 1 has a PlainValue that is not base64 of 16 bytes"),
-        (document((KIDS[0], KEYS[0])).replace("PlainValue", "EncryptedValue"), "only keys in the clear can be taken in"),
+        (document((KIDS[0], KEYS[0])).replace("PlainValue", "EncryptedValue"), "only keys in plain text can be imported"),
         (document((KIDS[0], KEYS[0])).replace("<ContentKey ", '<ContentKey explicitIV="AAAA" '), "explicitIV that is not base64"),
         (document((KIDS[0], KEYS[0]), content=""), "neither contentId nor id"),
         (document(), "no ContentKey"),

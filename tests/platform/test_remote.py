@@ -78,7 +78,7 @@ def test_a_job_is_submitted_shown_and_controlled(call: Call) -> None:
     assert call("jobs", "resume", job) == (0, f"job {job} is queued\n", "")
     assert call("jobs", "show", job)[1].startswith(f"job {job}  queued  probe_media of admin\n")
     assert f"job {job} is run again as job" in call("jobs", "rerun", job, "--yes")[1]
-    assert "admin broke the job off" in call("jobs", "logs", job)[1]
+    assert "admin broke the job" in call("jobs", "logs", job)[1]
     code, _, err = call("jobs", "submit", "probe_media", "content_id=film", "fil=a.mp4")
     assert (code, "parameters.fil: is not a parameter of this workflow; did you mean file?" in err) == (1, True)
 

@@ -57,7 +57,7 @@ def answer(status: str, body: bytes, *, kind: str = "application/json", more: st
             "refuses this caller: The API key is not valid (",
             401,
         ),
-        (answer("403 No", b'{"detail": "This call needs one of the roles admin."}'), "may not do that: This call needs", 403),
+        (answer("403 No", b'{"detail": "This call needs the role admin."}'), "may not do that: This call needs", 403),
         (answer("404 No", b'{"type": "about:blank"}'), "has no /api/event/: it runs another version, or is no medialedger", 404),
         (answer("404 No", b"<html>", kind="text/html"), "has no /api/event/: it runs another version", 404),
         (answer("404 No", b'{"type": "/problems/not-found", "detail": "There is no x."}'), "There is no x", 404),

@@ -56,7 +56,7 @@ async def test_a_healthy_installation_needs_nothing(inner: Core, call: Call) -> 
 async def test_without_a_process_it_says_what_starts_one(inner: Core, call: Call) -> None:
     code, out, _ = await call()
     assert code == 4
-    assert "  ! No process of the product was seen in the last seconds. `medialedger up`" in out.splitlines()
+    assert "  ! No process of the product has been active in the last seconds. `medialedger up`" in out.splitlines()
 
 
 @pytest.mark.usefixtures("running")

@@ -1,4 +1,4 @@
-"""Responses that show assets: looks up the flows of their Events, whose storage the URLs are made of."""
+"""Responses that show assets. They look up the flows of their Events, because the URLs are built from the flows' storage."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AssetPresenter:
         self._streams = streams
 
     async def written(self, request: Request, outcome: Outcome[AssetAggregate]) -> Response:
-        """The response to a write: the asset as a GET shows it, or as it last was."""
+        """Return the response to a write: the asset as a GET shows it, or its last state if it was deleted."""
         row = AssetRow.of(outcome.aggregate)
         return Response(200, (await self.shown([row], as_of=outcome.as_of))[0], etag=row.version)
 
@@ -50,9 +50,11 @@ class AssetPresenter:
         return [Asset.of(row, url=_url(storage.get(row.event_id), row.path)) for row in rows]
 
     async def _storage(self, events: Collection[UUID], as_of: int | None) -> dict[UUID, _Storage]:
-        """Where the files of these Events are, by the ids of the Events."""
+        """Return the storage of each Event by the Event's id."""
         details = await (self._present(events) if as_of is None else self._past(events, as_of))
-        flows = {event: flow for event, found in details.items() if (flow := playback.current_flow(found)) is not None}
+        flows = {
+            event: flow for event, event_details in details.items() if (flow := playback.current_flow(event_details)) is not None
+        }
         if not flows:
             return {}
         urls = storage_urls(await self._history.at(as_of).those(Flow.KIND, {str(flow) for flow in flows.values()}))
@@ -68,7 +70,7 @@ class AssetPresenter:
 
 
 def _url(storage: _Storage | None, path: str) -> str | None:
-    """A file of a protected Event that nobody gets has no URL."""
+    """Return the URL of a file; None without a storage URL, and for the withheld files of a protected Event."""
     if storage is None or (storage.is_protected and is_withheld(path.partition("/")[2])):
         return None
     return url_below(storage.url, encoded(path, safe="/")) or None

@@ -39,7 +39,7 @@ _EVENT: Final = "8f51eaa1-decb-4863-89d3-9eb99768c67b"
 _MOST: Final = 1000
 _LARGEST_JOB: Final = 2**63
 _FROM_START: Final = "hh:mm:ss[.fff] from the start of the stream"
-_EITHER: Final = f"{_FROM_START}; ISO 8601 where the stream carries timecode."
+_EITHER: Final = f"{_FROM_START}; ISO 8601 if the stream carries timecode."
 
 
 def _number(value: Any) -> float:
@@ -76,11 +76,11 @@ Type = Annotated[AssetType, NamedInt(AssetType)]
 
 
 class _Clip(Wire):
-    """Part of the stream of an Event."""
+    """A part of the stream of an Event."""
 
     event_id: UUID = Field(description="Id of the Event. Required.")
-    start: Time = Field(description=f"Where the clip starts: {_FROM_START}. Required.")
-    end: Time = Field(description="Where it ends, after its start, in the same form. Required.")
+    start: Time = Field(description=f"Start of the clip: {_FROM_START}. Required.")
+    end: Time = Field(description="End of the clip, after its start, in the same form. Required.")
 
 
 class GifClip(_Clip):
@@ -88,13 +88,14 @@ class GifClip(_Clip):
 
 
 class VideoClip(_Clip):
-    """The part of a stream that a video clip has."""
+    """The part of a stream that a video clip contains."""
 
-    start: Time = Field(description=f"Where the clip starts: {_EITHER} Required.")
-    end: Time = Field(description="Where it ends, after its start: in the same forms. Required.")
+    start: Time = Field(description=f"Start of the clip: {_EITHER} Required.")
+    end: Time = Field(description="End of the clip, after its start, in the same forms. Required.")
     filter: Filter | None = Field(
         default=None,
-        description='Which tracks the clip has, such as type=="audio" || type=="video" && bitrate<=1500000. The names are type, '
+        description='Filter of the tracks of the clip, such as type=="audio" || type=="video" && bitrate<=1500000. The names '
+        "are type, "
         "bitrate, height and language. null: all tracks.",
     )
 
@@ -105,15 +106,16 @@ class _NewAsset(Wire):
     name: Name = Field(description="Name of the asset. Required, not blank.")
     filename: Label | None = Field(
         default=None,
-        description="Name of the file, without slashes and `..`; the extension is added. null or absent: made of the name. A name "
-        "that is taken gets a suffix.",
+        description="Name of the file, without slashes and `..`; the extension is added. null or absent: derived from the "
+        "name. A name "
+        "that is already used gets a suffix.",
     )
     priority: Annotated[Integer, Between(HIGHEST_PRIORITY, LOWEST_PRIORITY)] | None = Field(
         default=None, description=f"Priority of the job, from 1 (highest) to 10 (lowest). Default {DEFAULT_PRIORITY}."
     )
 
     def _request(self, event_id: UUID, times: dict[str, str], *, prefix: str = "", **options: Any) -> NewAsset:
-        """Options that are null count as absent."""
+        """Return the command. Options that are null count as absent."""
         return NewAsset(
             type=self.TYPE,
             event_id=event_id,
@@ -133,9 +135,9 @@ class RequestImageRequest(_NewAsset):
     model_config = ConfigDict(json_schema_extra={"examples": [{"eventId": _EVENT, "name": "Goal", "time": "00:12:03.250"}]})
 
     event_id: UUID = Field(description="Id of the Event. Required.")
-    time: Time = Field(description=f"The time whose frame is shown: {_EITHER} Required.")
+    time: Time = Field(description=f"Time of the frame: {_EITHER} Required.")
 
-    def wanted(self) -> NewAsset:
+    def new_asset(self) -> NewAsset:
         return self._request(self.event_id, {"time": self.time})
 
 
@@ -157,18 +159,22 @@ class RequestGifRequest(_NewAsset):
         }
     )
 
-    clip: GifClip = Field(description="What it shows. Required.")
-    fps: Annotated[Integer, Between(1, 60)] | None = Field(default=None, description="Frames in a second, 1 to 60. Default 10.")
-    height: Side | None = Field(default=None, description="Height in pixels, made even. Without it the picture keeps its shape.")
-    width: Side | None = Field(default=None, description="Width in pixels, made even. Without it the picture keeps its shape.")
+    clip: GifClip = Field(description="The part of the stream that the GIF shows. Required.")
+    fps: Annotated[Integer, Between(1, 60)] | None = Field(default=None, description="Frames per second, 1 to 60. Default 10.")
+    height: Side | None = Field(
+        default=None, description="Height in pixels, made even. Without it the picture keeps its aspect ratio."
+    )
+    width: Side | None = Field(
+        default=None, description="Width in pixels, made even. Without it the picture keeps its aspect ratio."
+    )
     playback_speed: Speed | None = Field(
         default=None, description="0 is a still picture of the first frame, 1 the normal speed; at most 100. Default 1."
     )
     playback_repeats: Annotated[Integer, Between(-1, 65_535)] | None = Field(
-        default=None, description="-1 plays once, 0 repeats for ever, n repeats n times. Default 0."
+        default=None, description="-1 plays once, 0 repeats endlessly, n repeats n times. Default 0."
     )
 
-    def wanted(self) -> NewAsset:
+    def new_asset(self) -> NewAsset:
         return self._request(
             self.clip.event_id,
             {"start": self.clip.start, "end": self.clip.end},
@@ -200,7 +206,7 @@ class RequestVideoRequest(_NewAsset):
         }
     )
 
-    clip: VideoClip = Field(description="What it has. Required.")
+    clip: VideoClip = Field(description="The part of the stream that the clip contains. Required.")
     mezzanine: Switch | None = Field(
         default=None, description="true: only the highest video track and the first audio track; false: all tracks. Default false."
     )
@@ -210,7 +216,7 @@ class RequestVideoRequest(_NewAsset):
     )
     copy_ts: Switch | None = Field(default=None, description="true: the clip keeps the times of the stream. Default false.")
 
-    def wanted(self) -> NewAsset:
+    def new_asset(self) -> NewAsset:
         return self._request(
             self.clip.event_id,
             {"start": self.clip.start, "end": self.clip.end},
@@ -244,10 +250,10 @@ class AddCaptionRequest(Wire):
         description="Language of the text, a tag of BCP 47 such as de, en-GB or zh-Hant. Required."
     )
     kind: CaptionKind = Field(
-        description="captions (also of sounds, for those who cannot hear), subtitles, descriptions (of what is seen), or forced "
-        "(translates only what is foreign in the film, and is shown unasked). Required."
+        description="captions (including sounds, for deaf viewers), subtitles, descriptions (of the picture), or forced "
+        "(translations of foreign passages only, shown by default). Required."
     )
-    name: Name = Field(description="Name of the text, as players list it. Required, not blank.")
+    name: Name = Field(description="Name of the text, which players list. Required, not blank.")
     file: SentFile | Text | None = Field(
         default=None,
         description="The text as WebVTT, SRT, TTML (IMSC, EBU-TT-D) or SCC: a file of a form (multipart/form-data), or else the "
@@ -258,13 +264,13 @@ class AddCaptionRequest(Wire):
         default=None, description=f"Priority of the job, from 1 (highest) to 10 (lowest). Default {DEFAULT_PRIORITY}."
     )
 
-    def wanted(self) -> NewCaption:
+    def new_caption(self) -> NewCaption:
         if (self.file is None) == (self.url is None):
-            raise Malformed.at("file", "is required, or url; not both")
+            raise Malformed.at("file", "exactly one of file and url is required")
         if self.url is not None:
             check_url(self.url, field="url")
         if isinstance(self.file, str) and (fault := path_fault(self.file)) is not None:
-            raise Malformed.at("file", f"is the path of a file below the media root: each part of it {fault}")
+            raise Malformed.at("file", f"must be the path of a file below the media root: each part of it {fault}")
         sent = self.file if isinstance(self.file, SentFile) else None
         return NewCaption(
             event_id=self.event_id,
@@ -287,8 +293,8 @@ class RenameAssetQuery(Wire):
 class _AssetFilters(Wire):
     event_id: UUID | None = Field(default=None, description="Assets of this Event.")
     content_id: Text | None = Field(default=None, description="Assets of this content.")
-    job_id: Text | None = Field(default=None, description="The asset that this job makes.")
-    name: Text | None = Field(default=None, description="Assets of exactly this name.")
+    job_id: Text | None = Field(default=None, description="The asset that this job produces.")
+    name: Text | None = Field(default=None, description="Assets with exactly this name.")
     states: Annotated[tuple[State, ...], Listed] = Field(
         default=(), description="Assets in any of these states, by number or name, comma separated."
     )
@@ -297,7 +303,7 @@ class _AssetFilters(Wire):
     )
 
     def filter(self, *, extensions: tuple[str, ...] = ()) -> AssetFilter | None:
-        """None: nothing can match, since no job has such an id."""
+        """Return the filter; None if nothing can match because the job id is not valid."""
         job = None if self.job_id is None else _job(self.job_id)
         if self.job_id is not None and job is None:
             return None
@@ -313,16 +319,17 @@ class _AssetFilters(Wire):
 
 
 class AssetListQuery(_AssetFilters, FreshQuery):
-    """Filters of assets."""
+    """Query of the list of assets."""
 
     page_size: Whole | None = Field(
         default=None,
-        description="Assets at most; more than 1000 count as 1000. Absent: 10000. The header Link leads to the rest.",
+        description="Maximum number of assets; sizes above 1000 are reduced to 1000. Absent: 10000. The header Link leads to "
+        "the rest.",
     )
-    after: str | None = Field(default=None, description="Assets after this place, as the address in the header Link has it.")
+    after: str | None = Field(default=None, description="Assets after this position, copied from the address in the header Link.")
 
     extensions: Annotated[tuple[str, ...], Field(max_length=_MOST), Listed] = Field(
-        default=(), description="Assets whose path ends so, in any case, such as _sprite.jpg; comma separated."
+        default=(), description="Assets whose path has one of these endings, ignoring case, such as _sprite.jpg; comma-separated."
     )
 
     @property
@@ -337,19 +344,19 @@ class AssetListQuery(_AssetFilters, FreshQuery):
         try:
             return AssetPlace(_MOMENT.validate_strings(created), UUID(key))
         except ValueError:
-            raise Malformed.at("after", "must be as the address in the header Link has it") from None
+            raise Malformed.at("after", "must be copied from the address in the header Link") from None
 
 
 _MOMENT: Final = TypeAdapter(AwareDatetime)
 
 
 def place_of(row: AssetRow) -> str:
-    """The place of an asset in a list, as the parameter `after` has it."""
+    """Return the position of an asset in a list as the parameter `after`."""
     return f"{row.date_created.isoformat()}~{row.id}"
 
 
 class DeleteAssetsQuery(_AssetFilters):
-    """Filters of the assets to delete; at least one."""
+    """Filters of the assets to delete. At least one is required."""
 
 
 def _job(text: str) -> int | None:

@@ -15,26 +15,27 @@ from domain.kernel.ports import Outcome
 
 
 class Asset(Wire):
-    """A file of an Event: one that was requested, or one that the system has made."""
+    """A file of an Event that was requested, or that the system made."""
 
     id: UUID = Field(description="Id of the asset.")
     event_id: UUID = Field(description="Id of the Event.")
-    name: str = Field(description="Name of the asset; of one of the system that of its file.")
+    name: str = Field(description="Name of the asset; for an asset of the system, the name of its file.")
     path: str = Field(description="Path of the file below the media root.")
     extension: str = Field(description='Extension of the file, such as .jpg; "" without one.')
-    job_id: str | None = Field(description="Id of the job that makes the file; null for an asset of the system.")
-    content_id: str = Field(description="Id of the content, which is that of the Event.")
+    job_id: str | None = Field(description="Id of the job that produces the file; null for an asset of the system.")
+    content_id: str = Field(description="Id of the content, which is the id of the Event.")
     state: Annotated[AssetState, NamedInt(AssetState)] = Field(description="State of the asset.")
     state_string: str = Field(description="Name of the state.")
     type: Annotated[AssetType, NamedInt(AssetType)] = Field(description="Type of the asset.")
     type_string: str = Field(description="Name of the type.")
     language: str | None = Field(description="Language of a caption, a tag of BCP 47; null for all others.")
     kind: CaptionKind | None = Field(description="Kind of a caption; null for all others.")
-    date_created: Instant = Field(description="When it was requested or found.")
-    date_modified: Instant = Field(description="When it last changed.")
+    date_created: Instant = Field(description="The time when it was requested or detected.")
+    date_modified: Instant = Field(description="The time when it last changed.")
     url: str | None = Field(
-        description="Public URL of the file: storageUrlPublic of the flow of the Event, and the path. null without one, and"
-        " where nobody gets the file: it is in the clear, and the Event has vodDrm."
+        description="Public URL of the file: storageUrlPublic of the flow of the Event, followed by the path. null without "
+        "such a flow, and"
+        " for an unencrypted file of an Event with vodDrm, which is never served."
     )
 
     @classmethod
@@ -62,14 +63,15 @@ class Asset(Wire):
 
 
 class AssetSync(Wire):
-    """What a synchronisation has found."""
+    """The result of a synchronisation."""
 
     has_vod_file_changed: bool = Field(
-        description="Whether the VOD file has another size or time of change than at the last synchronisation; false at the first."
+        description="True if the size or modification time of the VOD file has changed since the last synchronisation; false "
+        "at the first."
     )
-    created_assets_count: int = Field(description="How many new files became assets.")
-    deleted_assets_count: int = Field(description="How many assets were removed because their files are gone.")
-    path_evaluated: str = Field(description="The folder that was looked at, below the media root.")
+    created_assets_count: int = Field(description="Number of new files that became assets.")
+    deleted_assets_count: int = Field(description="Number of assets that were removed because their files are gone.")
+    path_evaluated: str = Field(description="The folder that was evaluated, below the media root.")
 
     @classmethod
     def of(cls, outcome: Outcome[AggregateRoot]) -> AssetSync:

@@ -36,11 +36,11 @@ from projections.asset.queries import AssetQueries
 
 routes = Router("/asset", tag="Assets", surface=MEDIA)
 
-_TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
+_TOO_MANY: Final = {429: "The client has reached its limit of waiting jobs; see Retry-After"}
 
 
 async def asset_written(request: Request, outcome: Outcome[AssetAggregate], presenter: AssetPresenter) -> Response:
-    """The response of every route that writes one asset."""
+    """Return the response of a route that writes one asset."""
     return await presenter.written(request, outcome)
 
 
@@ -48,24 +48,24 @@ async def asset_written(request: Request, outcome: Outcome[AssetAggregate], pres
 async def request_gif(
     request: Request, body: RequestGifRequest, handlers: AssetHandlers, waiting: WaitingJobs
 ) -> Outcome[AssetAggregate]:
-    """Request a GIF of a clip. It is being generated when this answers."""
-    return await _request(request, body.wanted(), handlers, waiting=waiting)
+    """Request a GIF of a clip. The response arrives while it is being generated."""
+    return await _request(request, body.new_asset(), handlers, waiting=waiting)
 
 
 @routes.post("/video/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY)
 async def request_video(
     request: Request, body: RequestVideoRequest, handlers: AssetHandlers, waiting: WaitingJobs
 ) -> Outcome[AssetAggregate]:
-    """Request a video clip. It is being generated when this answers."""
-    return await _request(request, body.wanted(), handlers, waiting=waiting)
+    """Request a video clip. The response arrives while it is being generated."""
+    return await _request(request, body.new_asset(), handlers, waiting=waiting)
 
 
 @routes.post("/image/", WRITE, response_model=Asset, absent=404, respond=asset_written, errors=_TOO_MANY)
 async def request_image(
     request: Request, body: RequestImageRequest, handlers: AssetHandlers, waiting: WaitingJobs
 ) -> Outcome[AssetAggregate]:
-    """Request a picture of one frame. It is being generated when this answers."""
-    return await _request(request, body.wanted(), handlers, waiting=waiting)
+    """Request a picture of one frame. The response arrives while it is being generated."""
+    return await _request(request, body.new_asset(), handlers, waiting=waiting)
 
 
 @routes.post(
@@ -83,7 +83,7 @@ async def add_caption(
 ) -> Outcome[AssetAggregate]:
     """Add captions or subtitles to the film of an Event, or replace those of the same language, kind and name."""
     await waiting.admit(request.caller.name)
-    return await handlers.add(body.wanted(), invocation=request.invocation)
+    return await handlers.add(body.new_caption(), invocation=request.invocation)
 
 
 async def assets_synchronised(request: Request, outcome: Outcome[AssetAggregate]) -> Response:
@@ -92,7 +92,7 @@ async def assets_synchronised(request: Request, outcome: Outcome[AssetAggregate]
 
 @routes.put("/sync/{eventId}", WRITE, if_match=False, response_model=AssetSync, respond=assets_synchronised)
 async def sync_assets(request: Request, event_id: UUID, handlers: AssetHandlers) -> Outcome[AssetAggregate]:
-    """Make the assets of an Event agree with the files of its content."""
+    """Synchronise the assets of an Event with the files of its content."""
     return await handlers.sync(event_id, invocation=request.invocation)
 
 
@@ -104,17 +104,17 @@ async def rename_asset(request: Request, id: UUID, query: RenameAssetQuery, hand
 
 @routes.get("/", READ, response_model=list[Asset])
 async def list_assets(request: Request, query: AssetListQuery, assets: AssetQueries, presenter: AssetPresenter) -> Response:
-    """The assets that every filter finds, the oldest first. Where there are more, the header Link leads to the next ones."""
-    wanted, limit, place = query.filter(extensions=query.extensions), query.limit, query.place
-    found = [] if wanted is None else await assets.matching(wanted, limit=limit, after=place)
-    rows = found[:limit]
-    headers = (next_after(request, place_of(rows[-1])),) if len(found) > limit else ()
+    """The assets that match every filter, the oldest first. If there are more, the header Link leads to the next ones."""
+    selection, limit, place = query.filter(extensions=query.extensions), query.limit, query.place
+    matches = [] if selection is None else await assets.matching(selection, limit=limit, after=place)
+    rows = matches[:limit]
+    headers = (next_after(request, place_of(rows[-1])),) if len(matches) > limit else ()
     return Response(200, await presenter.shown(rows), headers=headers)
 
 
 @routes.get("/{id}", READ, response_model=Asset)
 async def get_asset(request: Request, id: UUID, query: FreshQuery, assets: AssetQueries, presenter: AssetPresenter) -> Response:
-    """One asset."""
+    """The asset with this id."""
     row = await assets.find(id)
     if row is None:
         raise NotFound(AssetAggregate.KIND, str(id))
@@ -127,23 +127,26 @@ async def assets_deleted(request: Request, outcome: Outcome[AssetAggregate]) -> 
 
 @routes.delete("/", WRITE, if_match=False, response_model=DeletedCount, respond=assets_deleted)
 async def delete_assets(request: Request, query: DeleteAssetsQuery, handlers: AssetHandlers) -> Outcome[Any]:
-    """Delete the assets that every filter finds, with their files; at least one filter is required.
+    """Delete the assets that match every filter, with their files; at least one filter is required.
 
-    Assets of the system stay, and so do captions unless their type is asked for."""
-    wanted = query.filter()
-    if wanted == AssetFilter():
+    Assets of the system stay, and so do captions unless their type is requested.
+    """
+    selection = query.filter()
+    if selection == AssetFilter():
         raise Malformed(*(FieldError(name, "is required, or another filter") for name in ("eventId", "contentId", "jobId", "name")))
-    if wanted is None:
+    if selection is None:
         return Outcome(result={"deleted": 0})
-    return await handlers.delete_matching(wanted, invocation=request.invocation)
+    return await handlers.delete_matching(selection, invocation=request.invocation)
 
 
 @routes.delete("/{id}", WRITE, response_model=Asset, respond=asset_written)
 async def delete_asset(request: Request, id: UUID, handlers: AssetHandlers) -> Outcome[AssetAggregate]:
-    """Delete an asset with its file; a job that still makes it is broken off. The answer shows it as it last was."""
+    """Delete an asset with its file; a job that is producing it is broken. The response shows its last state."""
     return await handlers.delete(id, invocation=request.invocation)
 
 
-async def _request(request: Request, wanted: NewAsset, handlers: AssetHandlers, *, waiting: WaitingJobs) -> Outcome[AssetAggregate]:
+async def _request(
+    request: Request, new_asset: NewAsset, handlers: AssetHandlers, *, waiting: WaitingJobs
+) -> Outcome[AssetAggregate]:
     await waiting.admit(request.caller.name)
-    return await handlers.request(wanted, invocation=request.invocation)
+    return await handlers.request(new_asset, invocation=request.invocation)

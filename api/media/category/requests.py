@@ -1,4 +1,4 @@
-"""Requests about categories and their custom properties."""
+"""Requests for categories and their custom properties."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from api.media.custom_property import CloneQuery, PropertyQuery, PutPropertyRequ
 class UpdateCategoryRequest(Wire):
     model_config = ConfigDict(json_schema_extra={"examples": [{"label": "Latest news"}]})
 
-    name: Name | None = Field(None, description="The name; not blank, not unique. null leaves it as it is.")
-    label: Name | None = Field(None, description="The label; not blank, used by one category only. null leaves it as it is.")
+    name: Name | None = Field(None, description="The name; not blank, not unique. null leaves it unchanged.")
+    label: Name | None = Field(None, description="The label; not blank, used by one category only. null leaves it unchanged.")
     description: Text | None = Field(None, description='The description. null or "" clears it.')
 
 
 class AddCategoryRequest(Wire):
-    """A name or a label is required; the missing one takes the value of the other."""
+    """A new category. A name or a label is required; the missing one takes the value of the other."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "News", "label": "News", "description": "What happened today"}]}

@@ -13,11 +13,11 @@ from domain.records.row import RecordRow
 
 
 class CategoryProperty(Wire):
-    """Without its owner, as Events and categories show their properties."""
+    """A property without its owner, as Events and categories show their properties."""
 
     id: UUID = Field(description="The id of the property.")
-    category: str = Field(description="The first half of the pair that is used once per owner.")
-    key: str = Field(description="The second half of the pair that is used once per owner.")
+    category: str = Field(description="The first half of the pair, which is unique for the owner.")
+    key: str = Field(description="The second half of the pair, which is unique for the owner.")
     value: str | None = Field(description="The value; null for none.")
 
     @classmethod
@@ -27,9 +27,9 @@ class CategoryProperty(Wire):
 
 
 class CategoryPropertyClone(PropertyClone):
-    source_id: UUID = Field(alias="sourceCategoryId", description="The category from which was copied.")
-    target_id: UUID = Field(alias="targetCategoryId", description="The category to which was copied.")
-    custom_properties: list[CategoryProperty] = Field(description="The copies, as the target has them.")
+    source_id: UUID = Field(alias="sourceCategoryId", description="The source category.")
+    target_id: UUID = Field(alias="targetCategoryId", description="The target category.")
+    custom_properties: list[CategoryProperty] = Field(description="The copies in the target.")
 
 
 class Category(Wire):
@@ -37,7 +37,7 @@ class Category(Wire):
 
     id: UUID = Field(description="The id of the category; never changes.")
     name: str = Field(description="The name; not unique.")
-    label: str = Field(description="The label, used by one category only; what Events show as `category`.")
+    label: str = Field(description="The unique label, which Events show as `category`.")
     description: str | None = Field(description="The description; null when not set.")
     custom_properties: list[CategoryProperty] = Field(description="Its custom properties, by category and key.")
 
@@ -50,6 +50,6 @@ class Category(Wire):
                 "name": details.name,
                 "label": details.label,
                 "description": details.description,
-                "custom_properties": [CategoryProperty.of(one) for one in properties],
+                "custom_properties": [CategoryProperty.of(row_) for row_ in properties],
             }
         )

@@ -59,10 +59,10 @@ async def category_written(request: Request, outcome: Outcome[Any], history: Rec
 
 @routes.post("/", WRITE, response_model=Category, respond=category_written)
 async def add_category(request: Request, body: AddCategoryRequest, handlers: RecordHandlers) -> Outcome[Record]:
-    """Add a category. A missing label takes the name, and a missing name the label; a label is used once."""
+    """Add a category. A missing label takes the name, and a missing name the label. Labels are unique."""
     name, label = body.name or body.label, body.label or body.name
     if name is None:
-        raise Malformed(*(FieldError(field, "is required, or the other one") for field in ("name", "label")))
+        raise Malformed(*(FieldError(field, "name or label is required") for field in ("name", "label")))
     values = {**CATEGORIES.values(body), "name": name, "label": label}
     return await handlers.register(CategoryRecord, values, unique_field="label", invocation=request.invocation)
 
@@ -82,7 +82,7 @@ async def category_deleted(request: Request, outcome: Outcome[Record]) -> Respon
 
 @routes.delete("/{id}", WRITE, response_model=Category, respond=category_deleted)
 async def delete_category(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
-    """Delete a category that no Event uses, with its properties; the answer shows it as it last was."""
+    """Delete a category that no Event uses, with its properties. The response shows its last state."""
     return await handlers.delete_with_properties(
         CategoryRecord, id, properties=CategoryPropertyRecord, invocation=request.invocation
     )
@@ -97,7 +97,7 @@ async def list_categories(request: Request, query: FreshQuery, records: RecordQu
 
 @routes.get("/{id}", READ, response_model=Category, name="get_category")
 async def category_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
-    """One category."""
+    """The category with this id."""
     row = await records.require(CategoryRecord.KIND, id)
     return Response(200, (await with_properties(history.at(None), [row]))[0], etag=row.version)
 

@@ -1,4 +1,4 @@
-"""Requests about chapter points and their custom properties."""
+"""Requests for chapter points and their custom properties."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _date_or_time(text: str) -> str:
 
 
 DateOrTime = Annotated[Text, StringConstraints(max_length=64), AfterValidator(_date_or_time)]
-"""ISO 8601 or `hh:mm:ss[.fff]`, kept as sent."""
+"""A time in ISO 8601 or as `hh:mm:ss[.fff]`, stored as sent."""
 
 
 class PutChapterPointRequest(Wire):
@@ -51,15 +51,13 @@ class PutChapterPointRequest(Wire):
     parent_id: UUID | None = Field(None, description="The chapter point above, of the same Event. null: none.")
     reference_id: Label | None = Field(None, description='An id in another system. null or "" clears it.')
     title: Label | None = Field(None, description='The title. null or "" clears it.')
-    tag: Label | None = Field(None, description='A word of the caller\'s; not one of the tags. null or "" clears it.')
+    tag: Label | None = Field(None, description='A free text of the caller, unrelated to the tags of Events. null or "" clears it.')
     start_time: DateOrTime | None = Field(
         None,
-        description="Where it begins: ISO 8601 or hh:mm:ss[.fff] from the start of the stream; required for a new one. "
-        "null leaves it as it is.",
+        description="Start: ISO 8601 or hh:mm:ss[.fff] from the start of the stream; required for a new one. "
+        "null leaves it unchanged.",
     )
-    end_time: DateOrTime | None = Field(
-        None, description="Where it ends: ISO 8601 or hh:mm:ss[.fff], not before `startTime`. null: no end."
-    )
+    end_time: DateOrTime | None = Field(None, description="End: ISO 8601 or hh:mm:ss[.fff], not before `startTime`. null: no end.")
     refresh_index: Flag | None = Field(False, description=_REFRESH_INDEX)
     property_models: Annotated[tuple[NamedProperty, ...], Field(max_length=MAX_PROPERTIES)] | None = Field(
         (), description="Custom properties to add or change with it, at most 1000; none is removed."

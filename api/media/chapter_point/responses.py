@@ -26,8 +26,8 @@ class ChapterPointProperty(Wire):
     """A custom property of a chapter point in a response."""
 
     id: UUID = Field(description="The id of the property.")
-    key: str = Field(description="The second half of the pair that is used once per owner.")
-    category: str = Field(description="The first half of the pair that is used once per owner.")
+    key: str = Field(description="The second half of the pair, which is unique for the owner.")
+    category: str = Field(description="The first half of the pair, which is unique for the owner.")
     value: str | None = Field(description="The value; null for none.")
     chapter_point_id: UUID = Field(description="The chapter point that owns the property.")
 
@@ -44,9 +44,9 @@ class ChapterPointProperty(Wire):
 
 
 class ChapterPointPropertyClone(PropertyClone):
-    source_id: UUID = Field(alias="sourceChapterId", description="The chapter point from which was copied.")
-    target_id: UUID = Field(alias="targetChapterId", description="The chapter point to which was copied.")
-    custom_properties: list[ChapterPointProperty] = Field(description="The copies, as the target has them.")
+    source_id: UUID = Field(alias="sourceChapterId", description="The source chapter point.")
+    target_id: UUID = Field(alias="targetChapterId", description="The target chapter point.")
+    custom_properties: list[ChapterPointProperty] = Field(description="The copies in the target.")
 
 
 class ChapterPoint(Wire):
@@ -57,9 +57,9 @@ class ChapterPoint(Wire):
     parent_id: UUID | None = Field(description="The chapter point above; null for none.")
     reference_id: str = Field(description='An id in another system; "" for none.')
     title: str = Field(description='The title; "" for none.')
-    tag: str | None = Field(description="A word of the caller's; null for none.")
-    start_time: str = Field(description="Where it begins, as sent.")
-    end_time: str | None = Field(description="Where it ends, as sent; null for no end.")
+    tag: str | None = Field(description="A free text of the caller; null for none.")
+    start_time: str = Field(description="Start, as sent.")
+    end_time: str | None = Field(description="End, as sent; null for no end.")
     chapter_point_custom_properties: list[ChapterPointProperty] = Field(description="Its custom properties, by category and key.")
     children: list[ChapterPoint] = Field(description="The chapter points below it, by start.")
 
@@ -75,20 +75,20 @@ class ChapterPoint(Wire):
             tag=details.tag,
             start_time=details.start_time,
             end_time=details.end_time,
-            chapter_point_custom_properties=[ChapterPointProperty.of(one) for one in properties],
+            chapter_point_custom_properties=[ChapterPointProperty.of(owned) for owned in properties],
             children=list(children),
         )
 
 
 async def chapter_point_with_children(reader: RecordReader, point: RecordRow) -> ChapterPoint:
-    """The point as given; its properties and the points below it as `reader` has them."""
+    """Return the point with its own fields as given, and with its properties and the points below it from `reader`."""
     others = await reader.of_parent(ChapterPointRecord.KIND, point.details.event_id)
     trees = ChapterPointTrees([*(row for row in others if row.id != point.id), point])
-    return trees.one(point, await reader.of_owners(ChapterPointPropertyRecord.KIND, trees.ids_of(point)))
+    return trees.tree_of(point, await reader.of_owners(ChapterPointPropertyRecord.KIND, trees.ids_of(point)))
 
 
 def in_order(points: Iterable[RecordRow]) -> list[RecordRow]:
-    """By startTime. Times from the start of the stream come before date-times, with which they cannot be compared."""
+    """Sort points by startTime. Times from the start of the stream come before date-times, because they cannot be compared."""
     return sorted(points, key=_start)
 
 
@@ -98,8 +98,8 @@ def _start(point: RecordRow) -> tuple[bool, datetime, str, str]:
 
 
 class ChapterPointTrees:
-    """The points of one Event as trees. If two points lie below each other, one of them is shown at the top, so that every point
-    is shown."""
+    """The points of one Event as trees. If two points are parents of each other, one of them is shown at the top, so that every
+    point is shown."""
 
     def __init__(self, points: Iterable[RecordRow]) -> None:
         self._points = in_order(points)
@@ -109,7 +109,7 @@ class ChapterPointTrees:
             self._children.setdefault(_parent(point), []).append(point)
 
     def all(self, properties: Properties) -> list[ChapterPoint]:
-        """The points without a parent, each with the points below it."""
+        """Return the points without a parent, each with the points below it."""
         trees: dict[str, ChapterPoint] = {}
         shown: set[str] = set()
         for point in self._points:
@@ -119,18 +119,18 @@ class ChapterPointTrees:
         return [trees[point.id] for point in self._points if point.id in trees]
 
     def _root(self, point: RecordRow) -> RecordRow:
-        """The highest point above this one; in a circle, the first one that comes again."""
+        """Return the highest point above this one; in a cycle, the first point that is reached twice."""
         passed: set[str] = set()
         while point.id not in passed and (parent := self._by_id.get(_parent(point))) is not None:
             passed.add(point.id)
             point = parent
         return point
 
-    def one(self, point: RecordRow, properties: Properties) -> ChapterPoint:
+    def tree_of(self, point: RecordRow, properties: Properties) -> ChapterPoint:
         return self._tree(point, properties, set())
 
     def ids_of(self, point: RecordRow) -> list[str]:
-        """The ids of a point and of all points below it."""
+        """Return the ids of a point and of all points below it."""
         ids: set[str] = set()
         waiting = [point]
         while waiting:

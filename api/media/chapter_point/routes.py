@@ -69,7 +69,7 @@ async def put_chapter_point(request: Request, body: PutChapterPointRequest, hand
 async def chapter_point_by_id(
     request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory
 ) -> Response:
-    """One chapter point, with the points below it."""
+    """The chapter point with this id and the points below it."""
     point = await records.require(ChapterPointRecord.KIND, id)
     return Response(200, await chapter_point_with_children(history.at(None), point), etag=point.version)
 
@@ -90,14 +90,14 @@ async def chapter_points_of_event(
 
 
 async def chapter_point_deleted(request: Request, outcome: Outcome[Any], history: RecordHistory) -> Response:
-    """With its properties and the points below it as they were before the deletion."""
+    """Return the deleted point with its properties and the points below it as they were before the deletion."""
     point = RecordRow.of(outcome.aggregate)
     return Response(200, await chapter_point_with_children(history.at(outcome.before), point), etag=point.version)
 
 
 @routes.delete("/{id}", WRITE, response_model=ChapterPoint, respond=chapter_point_deleted)
 async def delete_chapter_point(request: Request, id: UUID, handlers: ChapterPointHandlers) -> Outcome[Record]:
-    """Delete a chapter point with its properties; the points below it move up. The answer shows the point as it last was."""
+    """Delete a chapter point with its properties; the points below it move up. The response shows its last state."""
     return await handlers.delete(id, invocation=request.invocation)
 
 

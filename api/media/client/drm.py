@@ -1,4 +1,4 @@
-"""DRM settings of a client: docs/reference/api/clients.md#drm-settings. For admins only, though none of them is secret."""
+"""DRM settings of a client: docs/reference/api/clients.md#drm-settings. For admins only, although none of them is secret."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ async def get_client_drm(request: Request, name: str, directory: ClientDirectory
 
 @routes.put("/{name}/drm/", ADMIN, response_model=ClientDrmSettings, respond=drm_configured)
 async def change_client_drm(request: Request, name: str, body: ConfigureDrmRequest, handlers: ClientHandlers) -> Outcome[Client]:
-    """Change what the key provider sends to this client, from the next answer on. Keys, kids and IVs stay."""
+    """Change the settings of the key provider's answers to this client, effective immediately. Keys, kids and IVs stay."""
     changes = {field: getattr(body, field) for field in body.model_fields_set}
     return await handlers.configure_drm(name, changes, invocation=request.invocation)

@@ -1,4 +1,4 @@
-"""Requests on clients: docs/reference/api/clients.md."""
+"""Requests for clients: docs/reference/api/clients.md."""
 
 from __future__ import annotations
 
@@ -25,33 +25,34 @@ class AddClientRequest(Wire):
         description="1 to 64 of A-Z a-z 0-9 . _ -; upper and lower case differ; some names are reserved."
     )
     roles: Roles = Field(description="At least one of viewer, operator, auditor, keys, admin.")
-    trust_actor: Flag = Field(False, description="Whether it may name its end user in the header X-Actor. Default false.")
+    trust_actor: Flag = Field(False, description="True if it may name its end user in the header X-Actor. Default false.")
 
 
 class ChangeClientRolesRequest(Wire):
-    """The roles of a client."""
+    """The roles of a client, and whether its end users are trusted."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"roles": ["operator", "keys"]}]})
 
-    roles: Roles = Field(description="All roles of the client from now on; at least one of viewer, operator, auditor, keys, admin.")
+    roles: Roles = Field(description="The new roles of the client, at least one of viewer, operator, auditor, keys, admin.")
     trust_actor: Flag | None = Field(
-        None, description="Whether it may name its end user in the header X-Actor; absent or null: as before."
+        None, description="True if it may name its end user in the header X-Actor; absent or null: unchanged."
     )
 
 
 class IssueApiKeyRequest(Wire):
-    """What happens to the other keys of the client when a new one is issued."""
+    """A new key, and the expiry of the client's other keys."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"expireOthersAfter": 86400}]})
 
     expire_others_after: Annotated[Integer, Between(0, _CENTURY)] | None = Field(
         default=None,
-        description="Seconds after which the client's other keys stop working, 0 for at once; null or absent leaves them.",
+        description="Seconds after which the client's other keys stop working, 0 for immediately; null or absent: they keep "
+        "working.",
     )
 
 
 class ConfigureDrmRequest(Wire):
-    """Changes of DRM settings. An absent field stays as it is; null sets the default."""
+    """Changes of DRM settings. An absent field stays unchanged; null sets the default."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -73,7 +74,7 @@ class ConfigureDrmRequest(Wire):
         default=None, description="Provider name in Widevine boxes, 1 to 128 visible ASCII characters; null (the default): none."
     )
     content_id_in_pssh: Flag | None = Field(
-        default=None, description="Whether Widevine boxes hold the content id; default false, null means the default."
+        default=None, description="True if Widevine boxes hold the content id; default false, null means the default."
     )
     fairplay_uri_template: Text | None = Field(
         default=None,
@@ -86,11 +87,11 @@ class ConfigureDrmRequest(Wire):
     )
     fairplay_direct_plain_value: Flag | None = Field(
         default=None,
-        description="Whether a key that FairPlay is asked for stands in a second PlainValue directly below ContentKey; "
+        description="True if a key requested for FairPlay is repeated in a PlainValue directly below ContentKey; "
         "default false, null means the default.",
     )
     fairplay_hex_form: Flag | None = Field(
         default=None,
-        description="Whether a FairPlay key, and an IV that was not sent, is base64 of its 32 hexadecimal characters instead of "
+        description="True if a FairPlay key, and an IV that was not sent, is base64 of its 32 hexadecimal characters instead of "
         "its 16 bytes; default false, null means the default.",
     )

@@ -1,4 +1,4 @@
-"""Responses on clients: docs/reference/api/clients.md. An API key is in plain text only where it was just issued."""
+"""Responses for clients: docs/reference/api/clients.md. An API key is in plain text only in the response that issues it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NEVER_USED: Mapping[str, datetime] = {}
 class ApiKey(Wire):
     """An API key of a client, without its text."""
 
-    key_id: str = Field(description="Names the key in calls; not secret.")
-    created_at: Instant = Field(description="When the key was issued.")
-    expires_at: Instant | None = Field(description="When the key stops working; null: never.")
-    last_used_at: Instant | None = Field(description="When the key was last used, to the minute; null when it never was.")
+    key_id: str = Field(description="The id of the key in calls; not secret.")
+    created_at: Instant = Field(description="The time when the key was issued.")
+    expires_at: Instant | None = Field(description="The time when the key stops working; null: never.")
+    last_used_at: Instant | None = Field(description="The time when the key was last used, to the minute; null if it never was.")
 
     @classmethod
     def of(cls, key: aggregate.ApiKey, last_used: Mapping[str, datetime]) -> ApiKey:
@@ -40,9 +40,9 @@ class Client(Wire):
 
     name: str = Field(description="Name of the client.")
     roles: list[str] = Field(description="Roles of the client: viewer, operator, auditor, keys, admin.")
-    created_at: Instant = Field(description="When the client was added; of a name that is used again, the last time.")
+    created_at: Instant = Field(description="The time when the client was added; for a reused name, the last time.")
     keys: list[ApiKey] = Field(description="API keys of the client, oldest first.")
-    trust_actor: bool = Field(description="Whether it may name its end user in the header X-Actor.")
+    trust_actor: bool = Field(description="True if it may name its end user in the header X-Actor.")
 
     @classmethod
     def of(cls, row: ClientRow, last_used: Mapping[str, datetime] = NEVER_USED) -> Client:
@@ -68,25 +68,25 @@ class AddedClient(Client):
 class IssuedApiKey(Wire):
     """A new API key."""
 
-    key_id: str = Field(description="Names the key in calls; not secret.")
+    key_id: str = Field(description="The id of the key in calls; not secret.")
     key: str | None = Field(description="The new key; shown once; null when the answer is repeated under an Idempotency-Key.")
-    created_at: Instant = Field(description="When the key was issued.")
-    expires_at: Instant | None = Field(description="When the key stops working; null: never. Always null for a new key.")
+    created_at: Instant = Field(description="The time when the key was issued.")
+    expires_at: Instant | None = Field(description="The time when the key stops working; null: never. Always null for a new key.")
 
 
 class ClientDrmSettings(Wire):
-    """What the key provider sends to a client besides keys."""
+    """The settings of the key provider's answers to a client."""
 
     playready_la_url: str | None = Field(description="Licence address in PlayReady headers; null: none.")
     widevine_provider: str | None = Field(description="Provider name in Widevine boxes; null: none.")
-    content_id_in_pssh: bool = Field(description="Whether Widevine boxes hold the content id.")
+    content_id_in_pssh: bool = Field(description="True if Widevine boxes hold the content id.")
     fairplay_uri_template: str = Field(description="FairPlay key URI with placeholders.")
     fairplay_key_format_versions: str = Field(description="KEYFORMATVERSIONS of FairPlay.")
     fairplay_direct_plain_value: bool = Field(
-        description="Whether a key that FairPlay is asked for stands in a second PlainValue directly below ContentKey."
+        description="True if a key requested for FairPlay is repeated in a PlainValue directly below ContentKey."
     )
     fairplay_hex_form: bool = Field(
-        description="Whether a FairPlay key, and an IV that was not sent, is base64 of its 32 hexadecimal characters instead of "
+        description="True if a FairPlay key, and an IV that was not sent, is base64 of its 32 hexadecimal characters instead of "
         "its 16 bytes."
     )
 

@@ -20,12 +20,12 @@ routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
 
 _NEVER_STORED = (("cache-control", "no-store"),)
 _OF_A_NEW_CLIENT = 3
-"""Events: registered, given its key, and trusted. A client whose name was deleted before has more."""
-_AGAIN = ("warning", '299 - "A client had this name before: its content keys, jobs and callbacks are this one\'s now"')
+"""Number of events of a new client: registered, key issued, and trusted. A client whose name was used before has more."""
+_AGAIN = ("warning", '299 - "A client had this name before; its content keys, jobs and callbacks now belong to this client"')
 
 
 async def client_added(request: Request, outcome: Outcome[aggregate.Client]) -> Response:
-    """Without the key in a repeat. A warning tells that somebody had the name before."""
+    """Return the new client with its key, without the key in a repeat. A warning says if another client had the name before."""
     client = outcome.aggregate
     body = AddedClient.of_aggregate(client).model_copy(update={"key": outcome.secrets.get(API_KEY)})
     headers = _NEVER_STORED if client.version <= _OF_A_NEW_CLIENT else (*_NEVER_STORED, _AGAIN)
@@ -42,7 +42,7 @@ async def client_deleted(request: Request, outcome: Outcome[aggregate.Client], d
 
 
 async def key_issued(request: Request, outcome: Outcome[aggregate.Client]) -> Response:
-    """Without the key in a repeat. The new key is the client's last one."""
+    """Return the new key, which is the client's last one, without its text in a repeat."""
     client = outcome.aggregate
     key = client.keys[-1]
     body = IssuedApiKey(key_id=key.key_id, key=outcome.secrets.get(API_KEY), created_at=key.created_at, expires_at=None)
@@ -51,14 +51,14 @@ async def key_issued(request: Request, outcome: Outcome[aggregate.Client]) -> Re
 
 async def key_revoked(request: Request, outcome: Outcome[aggregate.Client], directory: ClientDirectory) -> Response:
     [before] = outcome.previous
-    left = {key.key_id for key in outcome.aggregate.keys}
-    [key] = [key for key in before.keys if key.key_id not in left]
+    remaining = {key.key_id for key in outcome.aggregate.keys}
+    [key] = [key for key in before.keys if key.key_id not in remaining]
     return Response(200, ApiKey.of(key, await directory.last_used([key.key_id])))
 
 
 @routes.post("/", ADMIN, response_model=AddedClient, status=201, respond=client_added)
 async def add_client(request: Request, body: AddClientRequest, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
-    """Add a client. Its key is shown in this answer and never again."""
+    """Add a client. Its key is shown only in this response."""
     return await handlers.register(
         body.name, body.roles, key=new_api_key(), trust_actor=body.trust_actor, invocation=request.invocation
     )
@@ -74,7 +74,7 @@ async def list_clients(request: Request, directory: ClientDirectory) -> Response
 
 @routes.get("/{name}", ADMIN, response_model=Client)
 async def get_client(request: Request, name: str, directory: ClientDirectory) -> Response:
-    """One client."""
+    """The client with this name."""
     client = await directory.find(name)
     if client is None:
         raise NotFound(aggregate.Client.KIND, name)
@@ -86,13 +86,13 @@ async def get_client(request: Request, name: str, directory: ClientDirectory) ->
 async def change_client_roles(
     request: Request, name: str, body: ChangeClientRolesRequest, handlers: ClientHandlers
 ) -> Outcome[aggregate.Client]:
-    """Replace the roles of a client, and say whether its end users are believed."""
+    """Replace the roles of a client, and set whether it may name end users."""
     return await handlers.change(name, body.roles, trust_actor=body.trust_actor, invocation=request.invocation)
 
 
 @routes.delete("/{name}", ADMIN, response_model=Client, respond=client_deleted)
 async def delete_client(request: Request, name: str, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
-    """Delete a client; its keys stop working. The answer is the client as it last was."""
+    """Delete a client; its keys stop working. The response shows its last state."""
     return await handlers.delete(name, invocation=request.invocation)
 
 
@@ -100,14 +100,14 @@ async def delete_client(request: Request, name: str, handlers: ClientHandlers) -
 async def issue_client_key(
     request: Request, name: str, handlers: ClientHandlers, body: IssueApiKeyRequest | None = None
 ) -> Outcome[aggregate.Client]:
-    """Issue another key; with `expireOthersAfter` the others expire after so many seconds."""
+    """Issue another key. With `expireOthersAfter` the other keys expire after this number of seconds."""
     expire_others_after = body.expire_others_after if body is not None else None
     return await handlers.issue_key(name, key=new_api_key(), expire_others_after=expire_others_after, invocation=request.invocation)
 
 
 @routes.delete("/{name}/keys/{keyId}", ADMIN, response_model=ApiKey, respond=key_revoked)
 async def revoke_client_key(request: Request, name: str, key_id: str, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
-    """Revoke a key. The answer is the key as it last was."""
+    """Revoke a key. The response shows its last state."""
     return await handlers.revoke_key(name, key_id, invocation=request.invocation)
 
 

@@ -17,7 +17,7 @@ from domain.media_event.changes import EventChanges
 
 _OPENER: Final = "8f51eaa1-decb-4863-89d3-9eb99768c67b"
 _CHANNEL: Final = "5a0c2a4e-6a3b-4f43-9f0c-6a1f2a1f0f11"
-_TYPE: Final = "by number or name: 0 EVENT, 1 DIRECT_FULL_MP4 (of encoders only); 2 DIRECT_DREF_MP4 is not supported"
+_TYPE: Final = "by number or name: 0 EVENT, 1 DIRECT_FULL_MP4 (for encoders only); 2 DIRECT_DREF_MP4 is not supported"
 _FILM: Final[dict[str, Any]] = {
     "name": "Evening",
     "items": [
@@ -49,15 +49,16 @@ class MarkerBody(Wire):
     """An SCTE-35 marker: a break that other players fill."""
 
     start_at: Time = Field(
-        description="Where the break begins, inside the item: a time hh:mm:ss[.fff] from the start of its source, or an ISO 8601 "
+        description="Start of the break, inside the item: a time hh:mm:ss[.fff] from the start of its source, or an ISO 8601 "
         "date-time of a source that carries timecode. Required."
     )
     duration: Time = Field(description="Length of the break, hh:mm:ss. Required.")
     frame_accurate: Flag | None = Field(
-        default=None, description="Whether the film can be cut at exactly this frame. null: at the nearest key frame."
+        default=None, description="True if the film can be cut at exactly this frame. null: at the nearest key frame."
     )
     type: Annotated[MarkerType, NamedInt(MarkerType)] = Field(
-        description="0 INSERTION: what is inserted shifts what follows. 1 REPLACEMENT: it covers as much of the item. Required."
+        description="0 INSERTION: the insertion delays the rest of the item. 1 REPLACEMENT: it replaces a part of the item. "
+        "Required."
     )
 
     def read(self) -> MarkerValue:
@@ -65,19 +66,20 @@ class MarkerBody(Wire):
 
 
 class ItemBody(Wire):
-    """A part of a playlist."""
+    """An item of a playlist."""
 
-    type: Annotated[ItemType, NamedInt(ItemType)] = Field(description=f"What `value` names, {_TYPE}. Required.")
+    type: Annotated[ItemType, NamedInt(ItemType)] = Field(description=f"Kind of `value`, {_TYPE}. Required.")
     value: Text = Field(
-        description="Of EVENT the id of an Event; of DIRECT_FULL_MP4 an http or https URL or a path below the media root. Required."
+        description="For EVENT the id of an Event; for DIRECT_FULL_MP4 an http or https URL or a path below the media root. "
+        "Required."
     )
     properties: dict[str, Any] | None = Field(
         default=None,
-        description="Of a film: `start` and `end` (times hh:mm:ss[.fff] from the start of the source, or ISO 8601 date-times of a "
-        "source that carries timecode), `frameAccurate` and `outputDescription` (true or false). Others are kept and shown as "
+        description="For a film: `start` and `end` (times hh:mm:ss[.fff] from the start of the source, or ISO 8601 date-times of a "
+        "source that carries timecode), `frameAccurate` and `outputDescription` (true or false). Others are stored and shown as "
         "they were sent.",
     )
-    markers: list[MarkerBody] | None = Field(default=None, description="Breaks, of films only. null: none.")
+    markers: list[MarkerBody] | None = Field(default=None, description="Breaks, for films only. null: none.")
 
     def read(self) -> Item:
         markers = None if self.markers is None else tuple(marker.read() for marker in self.markers)
@@ -85,7 +87,7 @@ class ItemBody(Wire):
 
     @property
     def _value(self) -> str:
-        """Ids are shown in one spelling."""
+        """The value, with ids in canonical spelling."""
         try:
             return str(UUID(self.value)) if self.type is ItemType.EVENT else self.value
         except ValueError:
@@ -93,10 +95,10 @@ class ItemBody(Wire):
 
 
 class LoudnessBody(Wire):
-    """How loud the sound of a film is to be."""
+    """The requested loudness of the sound of a film."""
 
     target: Annotated[float, Field(ge=-40, le=-9)] | None = Field(
-        default=None, description="Integrated loudness in LUFS, -40 to -9. null: that of the profile."
+        default=None, description="Integrated loudness in LUFS, -40 to -9. null: the value of the profile."
     )
     profile: Literal["ebu-r128", "a85"] | None = Field(
         default=None, description="ebu-r128: -23 LUFS, peaks of -1 dBTP. a85: -24 LUFS, peaks of -2 dBTP. null: ebu-r128."
@@ -106,8 +108,8 @@ class LoudnessBody(Wire):
         return Loudness(target=self.target, profile=self.profile or "ebu-r128")
 
 
-_LOUDNESS: Final = "How loud its sound is to be. null: as is usual, -23 LUFS where sound is encoded again."
-_ITEMS: Final = f"The items in the order in which they are played, 1 to {MOST_ITEMS}."
+_LOUDNESS: Final = "Loudness of its sound. null: the default, -23 LUFS if sound is encoded again."
+_ITEMS: Final = f"The items in the order of playback, 1 to {MOST_ITEMS}."
 _PLAYLIST_NAME: Final = 'Name of the playlist. null or absent: "".'
 
 
@@ -116,25 +118,27 @@ class NewFilmPlaylist(Wire):
 
     name: Label | None = Field(default=None, description=_PLAYLIST_NAME)
     live_stream_start: Instant | None = Field(
-        default=None, description="When the film is made, if that is ahead; the Event is COMPOSE_WAITING until then. null: at once."
+        default=None,
+        description="The time when the film is made; until then the Event is COMPOSE_WAITING. null or past: immediately.",
     )
     loudness: LoudnessBody | None = Field(default=None, description=_LOUDNESS)
-    items: list[ItemBody] = Field(description=f"{_ITEMS} Of the type EVENT. Required.")
+    items: list[ItemBody] = Field(description=f"{_ITEMS} All have the type EVENT. Required.")
 
 
 class NewEncoderPlaylist(Wire):
     """The playlist of an encoder."""
 
     name: Label | None = Field(default=None, description=_PLAYLIST_NAME)
-    looped: Flag | None = Field(default=None, description="Whether it begins again after its last item. Default false.")
-    items: list[ItemBody] = Field(description=f"{_ITEMS} Of the types EVENT and DIRECT_FULL_MP4, without markers. Required.")
+    looped: Flag | None = Field(default=None, description="True if it begins again after its last item. Default false.")
+    items: list[ItemBody] = Field(description=f"{_ITEMS} They have the types EVENT and DIRECT_FULL_MP4, without markers. Required.")
 
 
 class _ComposedEvent(Wire):
-    """The fields of an Event that both kinds write. Those that are absent stay as they are; null clears."""
+    """The fields of an Event that both kinds of composition write. Absent fields stay unchanged; null clears."""
 
     id: UUID | None = Field(
-        default=None, description="The Event that gets the playlist; unknown: an Event with this id. null or absent: a new Event."
+        default=None,
+        description="The Event that receives the playlist; unknown: a new Event with this id. null or absent: a new Event.",
     )
     room_id: UUID | None = Field(default=None, description="The room, which must exist. null removes it.")
     event_type_id: UUID | None = Field(default=None, description="The event type, which must exist. null removes it.")
@@ -160,9 +164,9 @@ class FilmEvent(_ComposedEvent):
     set_private_after_generation: Flag | None = Field(
         default=None,
         alias="setPrivateAFterGeneration",
-        description="Whether the Event is COMPOSE_PRIVATE when the film is there, and not COMPOSE_PUBLIC. Default false.",
+        description="True if the finished film makes the Event COMPOSE_PRIVATE instead of COMPOSE_PUBLIC. Default false.",
     )
-    vod_drm: Flag | None = Field(default=None, description="Whether the film is encrypted. null means false; default false.")
+    vod_drm: Flag | None = Field(default=None, description="True if the film is encrypted. null means false; default false.")
 
 
 class EncoderEvent(_ComposedEvent):
@@ -180,33 +184,37 @@ class EncoderEvent(_ComposedEvent):
     scheduled_channel_end: Instant | None = Field(
         default=None, description="End of the reservation of the channel. null clears it."
     )
-    scheduled_provision_at: Instant | None = Field(default=None, description="When to provision infrastructure. null clears it.")
-    scheduled_terminate_at: Instant | None = Field(default=None, description="When to terminate infrastructure. null clears it.")
+    scheduled_provision_at: Instant | None = Field(
+        default=None, description="The time when infrastructure is provisioned. null clears it."
+    )
+    scheduled_terminate_at: Instant | None = Field(
+        default=None, description="The time when infrastructure is terminated. null clears it."
+    )
     auto_start: Flag | None = Field(
-        default=None, description="Whether the Event starts at `scheduledStart`. null means false; default false."
+        default=None, description="True if the Event starts at `scheduledStart`. null means false; default false."
     )
     auto_end: Flag | None = Field(
-        default=None, description="Whether the Event stops at `scheduledEnd`. null means false; default false."
+        default=None, description="True if the Event stops at `scheduledEnd`. null means false; default false."
     )
     auto_publish: Flag | None = Field(
-        default=None, description="Whether the Event is public when it starts. null means false; default false."
+        default=None, description="True if the Event is public when it starts. null means false; default false."
     )
     auto_start_publications: Flag | None = Field(
-        default=None, description="Whether publications are to start when the Event goes live. null means false; default false."
+        default=None, description="True if publications start when the Event goes live. null means false; default false."
     )
     auto_provision: Flag | None = Field(
         default=None,
-        description="Whether infrastructure is provisioned at `scheduledProvisionAt`. null means false; default false.",
+        description="True if infrastructure is provisioned at `scheduledProvisionAt`. null means false; default false.",
     )
     auto_terminate: Flag | None = Field(
         default=None,
-        description="Whether infrastructure is terminated at `scheduledTerminateAt`. null means false; default false.",
+        description="True if infrastructure is terminated at `scheduledTerminateAt`. null means false; default false.",
     )
     drm_json: JsonText | None = Field(default=None, description='DRM settings, as a text that holds JSON. null or "" clears them.')
 
 
 class ComposeFilmRequest(Wire):
-    """A playlist of which a film is made."""
+    """A playlist from which a film is made."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -217,7 +225,7 @@ class ComposeFilmRequest(Wire):
     event: FilmEvent = Field(default=FilmEvent(), description="The Event that shows the film. Absent: a new one.")
     playlist: NewFilmPlaylist = Field(description="The playlist. Required.")
 
-    def wanted(self) -> NewComposition:
+    def new_composition(self) -> NewComposition:
         playlist = self.playlist
         return NewComposition(
             kind=CompositionKind.STANDARD,
@@ -243,7 +251,7 @@ class ComposeForEncoderRequest(Wire):
     event: EncoderEvent = Field(description="The live Event. Required.")
     playlist: NewEncoderPlaylist = Field(description="The playlist. Required.")
 
-    def wanted(self) -> NewComposition:
+    def new_composition(self) -> NewComposition:
         playlist = self.playlist
         return NewComposition(
             kind=CompositionKind.ENCODER,
@@ -254,10 +262,10 @@ class ComposeForEncoderRequest(Wire):
 
 
 class _PlaylistBody(Wire):
-    """What is absent stays as it is."""
+    """Changes of a playlist. Absent fields stay unchanged."""
 
     name: Label | None = Field(default=None, description='Name of the playlist. null: "".')
-    looped: Flag | None = Field(default=None, description="Whether it begins again after its last item. null: false.")
+    looped: Flag | None = Field(default=None, description="True if it begins again after its last item. null: false.")
     items: list[ItemBody] | None = Field(default=None, description=_ITEMS)
 
     def changes(self) -> Mapping[str, Any]:
@@ -266,7 +274,7 @@ class _PlaylistBody(Wire):
 
 
 class ReplaceFilmPlaylistRequest(_PlaylistBody):
-    """Another playlist for the film of an Event."""
+    """Changes of the playlist of a film."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_FILM]})
 
@@ -278,7 +286,7 @@ class ReplaceFilmPlaylistRequest(_PlaylistBody):
 
 
 class ReplaceEncoderPlaylistRequest(_PlaylistBody):
-    """Another playlist for the encoder of an Event, or its first."""
+    """Changes of the playlist of an encoder, or its first playlist."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_LOOP]})
 
@@ -291,14 +299,16 @@ class SetDrmRequest(Wire):
     )
 
     drm_json: JsonText | None = Field(
-        description='DRM settings, as a text that holds JSON; kept as sent. null or "" clears them. Required.'
+        description='DRM settings, as a text that holds JSON; stored as sent. null or "" clears them. Required.'
     )
 
 
 class CloneQuery(Wire):
-    """Which Event gets the copy."""
+    """Query of a copy: the Event that receives the playlist."""
 
-    target_event_id: UUID = Field(description="Id of the Event whose playlist is replaced, or that gets its first. Required.")
+    target_event_id: UUID = Field(
+        description="Id of the Event whose playlist is replaced, or that receives its first playlist. Required."
+    )
 
 
 def _loudness(body: LoudnessBody | None) -> Loudness | None:
@@ -310,7 +320,7 @@ def _items(items: list[ItemBody] | tuple[()]) -> tuple[Item, ...]:
 
 
 def _written(name: str, value: Any) -> Any:
-    """As the Event keeps it: null is false for a flag, and no category; an empty text is none."""
+    """Return the value as the Event stores it: null is false for a flag and no category; an empty text is None."""
     if name in _FLAGS:
         return bool(value)
     if name == "category_ids":

@@ -15,9 +15,9 @@ from domain.composition.values import Item, ItemType, Loudness, Marker, MarkerTy
 class ComposeMarker(Wire):
     """An SCTE-35 marker of an item."""
 
-    start_at: str = Field(description="Where the break begins, as it was sent.")
+    start_at: str = Field(description="Start of the break, as sent.")
     duration: str = Field(description="Length of the break, hh:mm:ss.")
-    frame_accurate: bool | None = Field(description="Whether the film can be cut at exactly this frame; null: as is usual.")
+    frame_accurate: bool | None = Field(description="True if the film can be cut at exactly this frame; null: the default.")
     type: Annotated[MarkerType, NamedInt(MarkerType)] = Field(description="Kind of the break.")
 
     @classmethod
@@ -26,11 +26,11 @@ class ComposeMarker(Wire):
 
 
 class ComposePlaylistItem(Wire):
-    """A part of a playlist."""
+    """An item of a playlist."""
 
-    type: Annotated[ItemType, NamedInt(ItemType)] = Field(description="What `value` names.")
+    type: Annotated[ItemType, NamedInt(ItemType)] = Field(description="Kind of `value`.")
     value: str = Field(description="The id of an Event, or the address of a file.")
-    properties: dict[str, Any] = Field(description="As they were sent, with those that mean nothing here.")
+    properties: dict[str, Any] = Field(description="The properties as sent, including unknown ones.")
     markers: list[ComposeMarker] | None = Field(description="Breaks of the item; null: none.")
 
     @classmethod
@@ -40,9 +40,9 @@ class ComposePlaylistItem(Wire):
 
 
 class ComposeLoudness(Wire):
-    """How loud the sound of a film is to be."""
+    """The requested loudness of the sound of a film."""
 
-    target: float | None = Field(description="Integrated loudness in LUFS; null: that of the profile.")
+    target: float | None = Field(description="Integrated loudness in LUFS; null: the value of the profile.")
     profile: str = Field(description="ebu-r128 or a85.")
 
     @classmethod
@@ -55,10 +55,10 @@ class ComposePlaylist(Wire):
 
     id: UUID = Field(description="Id of the playlist.")
     name: str = Field(description='Name of the playlist, or "".')
-    items: list[ComposePlaylistItem] = Field(description="The items in the order in which they are played.")
-    looped: bool = Field(description="Whether it begins again after its last item.")
-    loudness: ComposeLoudness | None = Field(description="How loud a film is to be; null: as is usual.")
-    live_stream_start: Instant | None = Field(description="When the film is, or was, to be made; null: at once.")
+    items: list[ComposePlaylistItem] = Field(description="The items in the order of playback.")
+    looped: bool = Field(description="True if it begins again after its last item.")
+    loudness: ComposeLoudness | None = Field(description="Loudness of a film; null: the default.")
+    live_stream_start: Instant | None = Field(description="The scheduled time of making the film; null: immediately.")
 
     @classmethod
     def of(cls, row: CompositionRow) -> ComposePlaylist:

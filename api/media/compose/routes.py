@@ -32,7 +32,7 @@ from projections.media_event.queries import EventQueries
 
 routes = Router("/compose", tag="Compositions", surface=MEDIA)
 
-_TOO_MANY: Final = {429: "The client has as many waiting jobs as it may; see Retry-After"}
+_TOO_MANY: Final = {429: "The client has reached its limit of waiting jobs; see Retry-After"}
 _NOT_STORED: Final = (("cache-control", "no-store"),)
 
 
@@ -42,7 +42,7 @@ async def event_composed(request: Request, outcome: Outcome[Composition]) -> Res
 
 
 async def playlist_written(request: Request, outcome: Outcome[Composition]) -> Response:
-    """The playlist as a GET shows it, or as it last was."""
+    """Return the playlist as a GET shows it, or its last state if it was deleted."""
     row = CompositionRow.of(outcome.aggregate)
     return Response(200, ComposePlaylist.of(row), etag=row.version)
 
@@ -57,9 +57,9 @@ async def playlist_cloned(request: Request, outcome: Outcome[Composition]) -> Re
 async def add_composition(
     request: Request, body: ComposeFilmRequest, handlers: CompositionHandlers, waiting: WaitingJobs
 ) -> Outcome[Composition]:
-    """Give an Event a playlist of which a film is made: at once, or at liveStreamStart. Answers the id of the Event."""
+    """Give an Event a playlist from which a film is made, immediately or at liveStreamStart. Answers the id of the Event."""
     await waiting.admit(request.caller.name)
-    return await handlers.compose(body.wanted(), invocation=request.invocation)
+    return await handlers.compose(body.new_composition(), invocation=request.invocation)
 
 
 @routes.post("/encoder/", WRITE, response_model=UUID, status=201, if_match=False, respond=event_composed)
@@ -67,14 +67,14 @@ async def add_encoder_composition(
     request: Request, body: ComposeForEncoderRequest, handlers: CompositionHandlers
 ) -> Outcome[Composition]:
     """Give a live Event a playlist that its encoder plays. Answers the id of the Event."""
-    return await handlers.compose(body.wanted(), invocation=request.invocation)
+    return await handlers.compose(body.new_composition(), invocation=request.invocation)
 
 
 @routes.put("/event/{eventId}", WRITE, response_model=ComposePlaylist, respond=playlist_written, errors=_TOO_MANY)
 async def replace_film_playlist(
     request: Request, event_id: UUID, body: ReplaceFilmPlaylistRequest, handlers: CompositionHandlers, waiting: WaitingJobs
 ) -> Outcome[Composition]:
-    """Change the playlist of a film, which is made anew. A job that still makes the film of the last one is broken off."""
+    """Change the playlist of a film, which is made again. A job that is still making the previous film is broken."""
     await waiting.admit(request.caller.name)
     return await handlers.replace(event_id, CompositionKind.STANDARD, changes=body.changes(), invocation=request.invocation)
 
@@ -83,7 +83,7 @@ async def replace_film_playlist(
 async def replace_encoder_playlist(
     request: Request, event_id: UUID, body: ReplaceEncoderPlaylistRequest, handlers: CompositionHandlers
 ) -> Outcome[Composition]:
-    """Change the playlist that an encoder plays, or give an Event its first. One on the air changes at its next item."""
+    """Change the playlist that an encoder plays, or give an Event its first. A playlist on the air changes at its next item."""
     return await handlers.replace(event_id, CompositionKind.ENCODER, changes=body.changes(), invocation=request.invocation)
 
 
@@ -91,7 +91,7 @@ async def replace_encoder_playlist(
 async def set_film_drm(
     request: Request, event_id: UUID, body: SetDrmRequest, handlers: CompositionHandlers
 ) -> Outcome[Composition]:
-    """Set the DRM settings of an Event of whose playlist a film is made."""
+    """Set the DRM settings of an Event whose playlist makes a film."""
     return await handlers.set_drm(event_id, body.drm_json, invocation=request.invocation)
 
 
@@ -99,9 +99,10 @@ async def set_film_drm(
 async def clone_composition(
     request: Request, source_event_id: UUID, query: CloneQuery, handlers: CompositionHandlers, waiting: WaitingJobs
 ) -> Outcome[Composition]:
-    """Copy the playlist of an Event to another one.
+    """Copy the playlist of an Event to another Event.
 
-    This writes: it replaces the playlist of the target, of which a film is made at once."""
+    This call writes: it replaces the playlist of the target, and the film is made immediately.
+    """
     await waiting.admit(request.caller.name)
     return await handlers.clone(source_event_id, query.target_event_id, invocation=request.invocation)
 
@@ -119,5 +120,5 @@ async def get_composition(
 
 @routes.delete("/{eventId}", WRITE, response_model=ComposePlaylist, absent=None, respond=playlist_written)
 async def delete_composition(request: Request, event_id: UUID, handlers: CompositionHandlers) -> Outcome[Composition]:
-    """Delete the playlist of an Event; a job that makes its film is broken off. A film that is there stays."""
+    """Delete the playlist of an Event; a job that is making its film is broken. A finished film stays."""
     return await handlers.delete(event_id, invocation=request.invocation)

@@ -1,4 +1,4 @@
-"""Translates the body of a POST or PATCH into the changes of an Event, under the domain's names."""
+"""The translation of the body of a POST or PATCH into changes of an Event, under the domain's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def changes_of(body: EventFields) -> changes.EventChanges:
 
 
 def patch_of(steps: Sequence[PatchStep]) -> list[changes.PatchStep]:
-    """Raises `Malformed` with the index of the step for a wrong path or value."""
+    """Return the steps of a patch. Raise `Malformed` with the index of the step for a wrong path or value."""
     bodies = [(_body(step, index), step.op == "test") for index, step in enumerate(steps)]
     return [changes.PatchStep(_expected(body) if is_test else changes_of(body), is_test) for body, is_test in bodies]
 
@@ -42,7 +42,7 @@ def _tags(body: EventFields) -> list[changes.TagName] | None:
 
 
 def _expected(body: EventFields) -> changes.EventChanges:
-    """The values that a `test` expects. Unlike in a write, null is compared with the state, and no field is ignored."""
+    """Return the values that a `test` expects. Unlike in a write, null is compared with the state, and no field is ignored."""
     values = {name: getattr(body, name) for name in _IGNORED & body.model_fields_set} | _values(body)
     if "event_state" in body.model_fields_set:
         values["state"] = body.event_state
@@ -50,9 +50,10 @@ def _expected(body: EventFields) -> changes.EventChanges:
 
 
 def _values(body: EventFields) -> dict[str, Any]:
-    """The values that the body sets, without its tags. null is false for a flag and absent for a state.
+    """Return the values that the body sets, without its tags. null is false for a flag and absent for a state.
 
-    An empty text and a limit of 0 are None, because responses show them for a field that is not set."""
+    An empty text and a limit of 0 are None, because responses show them for a field that is not set.
+    """
     values: dict[str, Any] = {}
     for name in body.model_fields_set:
         if name in _IGNORED or name == "tags" or (name == "vod_drm" and "vod_enable_drm" in body.model_fields_set):
@@ -71,7 +72,7 @@ def _values(body: EventFields) -> dict[str, Any]:
 
 
 def _body(step: PatchStep, index: int) -> EventFields:
-    """The request body with the same effect as the step."""
+    """Return the request body with the same effect as the step."""
     if step.op != "remove" and "value" not in step.model_fields_set:
         raise Malformed.at(f"[{index}].value", "is required")
     name = _target(step.path, index)
@@ -83,7 +84,7 @@ def _body(step: PatchStep, index: int) -> EventFields:
 
 
 def _target(path: str, index: int) -> str:
-    """The field of the body that a path such as `/Title` or `/vodDrm` names; RFC 6901 escapes are decoded."""
+    """Return the field of the body that a path such as `/Title` or `/vodDrm` names. RFC 6901 escapes are decoded."""
     where = f"[{index}].path"
     if not path.startswith("/") or "/" in path[1:]:
         raise Malformed.at(where, "must be a slash and the name of a field of the Event")
@@ -91,5 +92,5 @@ def _target(path: str, index: int) -> str:
     name = _RESPONSE_NAMES.get(name, name).lower()
     field = EventFields.spellings().get(name)
     if field is None:
-        raise Malformed.at(where, "names no field that can be written")
+        raise Malformed.at(where, "is not a writable field")
     return field

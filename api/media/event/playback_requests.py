@@ -23,7 +23,7 @@ StreamTime = Annotated[
     ),
     DateTime(),
 ]
-"""A date-time or a time from the start. The domain parses it and keeps it as it was sent."""
+"""A date-time, or a time from the start of the stream. The domain parses it and keeps it as it was sent."""
 SourceName = Annotated[str, Field(json_schema_extra={"pattern": _SOURCE, "examples": ["CDN_PRIMARY_INDEX_0"]})]
 
 
@@ -41,7 +41,7 @@ class PlaybackQuery(FreshQuery):
         description="End of playback: ISO 8601, or hh:mm:ss[.fff] from its start; not before `in`.",
     )
     audio_only: Flag = Field(default=False, description="Request audio only. Default false.")
-    auto_start: Flag = Field(default=False, description="Let the player start by itself. Default false.")
+    auto_start: Flag = Field(default=False, description="Start playback automatically. Default false.")
     process_video: Flag = Field(default=False, description="Show the Video object. Default false.")
     view_unpublished: Flag = Field(default=False, description="Show live streams in LIVE_UNPUBLISHED too. Default false.")
     stream_source: SourceName | None = Field(
@@ -58,5 +58,5 @@ class PlaybackReferenceQuery(PlaybackQuery):
     """Parameters of a GET of one Event by its reference id or external id."""
 
     id: Annotated[str, Field(min_length=1)] = Field(
-        description="The reference id or external id, percent-encoded. Of several Events the newest is shown.",
+        description="The reference id or external id, percent-encoded. If several Events have it, the newest is shown.",
     )

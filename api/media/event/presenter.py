@@ -1,4 +1,4 @@
-"""Responses that show Events: looks up the linked records of all of them at once, and makes the Video object on request."""
+"""Responses that show Events. They look up the linked records of all Events at once, and build the Video object on request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EventPresenter:
         self._hosts = hosts
 
     async def written(self, request: Request, outcome: Outcome[MediaEvent]) -> Response:
-        """The response to a write: the Event as a GET shows it."""
+        """Return the response to a write: the Event as a GET shows it."""
         row = EventRow.of(outcome.aggregate)
         return Response(200, await self.event(row, base_url=request.base_url, as_of=outcome.as_of), etag=row.version)
 
@@ -62,7 +62,7 @@ class EventPresenter:
         return Event.of(row, await self._linked([row], as_of), base_url=base_url)
 
     async def single(self, request: Request, row: EventRow | None, *, key: object, query: PlaybackQuery) -> Response:
-        """The response to a GET of one Event. Raises `NotFound` without a row."""
+        """Return the response to a GET of one Event. Raise `NotFound` without a row."""
         requested = playback_request(query)
         if row is None:
             raise NotFound(MediaEvent.KIND, str(key))
@@ -76,7 +76,7 @@ class EventPresenter:
         return Response(200, EventCollection.encoded(page, parts), headers=next_page(request, page))
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
-        """Everything that the rows link to, with at most one query for each kind of look-up."""
+        """Return the records that the rows link to, with at most one query for each kind of look-up."""
         linked = {(kind, key.int): key for row in rows for kind, key in records_of(row.details)}
         if not linked:
             return NO_LINKED_RECORDS
@@ -84,8 +84,8 @@ class EventPresenter:
         categories = {number: key for (kind, number), (_, key) in links.items() if kind == Category.KIND}
         reader = self._history.at(as_of)
         flows = {str(flow) for row in rows if (flow := playback.thumbnail_flow(row.details)) is not None}
-        found = await reader.shown(links.values())
-        records = {of: found[link] for of, link in links.items() if link in found}
+        linked_rows = await reader.shown(links.values())
+        records = {of: linked_rows[link] for of, link in links.items() if link in linked_rows}
         properties = await reader.of_owners(CategoryProperty.KIND, categories.values()) if categories else {}
         thumbnail_flows = await reader.those(Flow.KIND, flows) if flows else ()
         shown = {
@@ -121,7 +121,8 @@ class EventPresenter:
         return Video.of(video)
 
     async def _publishing_points(self, event: EventRow, channel: RecordRow) -> Sequence[PublishingPointUrl]:
-        """Only those of a live Event are sampled; nothing is asked here."""
+        """Return the publishing points with their last samples. Only points of a live Event are sampled; no server is called
+        here."""
         key = UUID(channel.id)
         read = (await self._channels.of({key: channel.version})).get(key)
         if read is None or not read.points:
@@ -142,7 +143,8 @@ def _point_url(point: WatchedPoint, state: PointState | None) -> PublishingPoint
 
 
 def playback_request(query: PlaybackQuery) -> PlaybackRequest:
-    """The playback parameters of a query. Made for every single read: a bad value is 400 with and without `processVideo`."""
+    """Return the playback parameters of a query. They are parsed on every single read, so an invalid value is 400 even without
+    `processVideo`."""
     return PlaybackRequest(
         stream_time=requested_stream_time(query.in_point, query.out_point),
         audio_only=query.audio_only,

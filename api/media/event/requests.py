@@ -21,12 +21,12 @@ State = Annotated[EventState, NamedInt(EventState)]
 Mp4 = Annotated[Mp4State, NamedInt(Mp4State)]
 Provision = Annotated[ProvisionState, NamedInt(ProvisionState)]
 _MOST = 1000
-"""The most tags of an Event and the most steps of a patch: one decision handles all of them, while other writes wait."""
+"""Maximum number of tags of an Event and of steps of a patch. One decision handles all of them while other writes wait."""
 Natural = Annotated[Integer, Between(0)]
 
 
 def _json_list(value: Any) -> Any:
-    """A form sends a list as JSON text."""
+    """Parse a list that a form sends as JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -60,9 +60,9 @@ class TagModel(Wire):
 
     id: UUID | None = Field(
         default=None,
-        description="The id of the tag. In a list of tags it counts only for a tag that is added.",
+        description="The id of the tag. In a list of tags it is used only for a new tag.",
     )
-    name: Name = Field(description="The name; required, not blank, used by one tag only.")
+    name: Name = Field(description="The unique name; required, not blank.")
 
 
 TagList = Annotated[list[TagModel], Field(max_length=_MOST)]
@@ -94,16 +94,16 @@ class EventFields(Wire):
     )
     additional_streaming_options: Text | None = Field(
         default=None,
-        description='Options for the encoders of the channel; those that no encoder knows are left out. null or "" clears them.',
+        description='Options for the encoders of the channel; unknown options are ignored. null or "" clears them.',
     )
     task_engine_json: JsonText | None = Field(
         default=None,
-        description='A task for a job engine, as a text that holds JSON; stored, starts nothing. null or "" clears it.',
+        description='A task for a job engine, as a text that holds JSON; it is stored and starts nothing. null or "" clears it.',
     )
     drm_json: JsonText | None = Field(
         default=None,
         description=(
-            'DRM settings, as a text that holds JSON, with `drm_provider` and `drm_data`; kept as sent. null or "" clears them.'
+            'DRM settings, as a text that holds JSON, with `drm_provider` and `drm_data`; stored as sent. null or "" clears them.'
         ),
     )
     room_id: UUID | None = Field(default=None, description="The room, which must exist. null removes it.")
@@ -150,58 +150,62 @@ class EventFields(Wire):
         default=None,
         description="End of playback on demand directly after the live stream. null clears it.",
     )
-    scheduled_provision_at: Instant | None = Field(default=None, description="When to provision infrastructure. null clears it.")
-    scheduled_terminate_at: Instant | None = Field(default=None, description="When to terminate infrastructure. null clears it.")
+    scheduled_provision_at: Instant | None = Field(
+        default=None, description="The time when infrastructure is provisioned. null clears it."
+    )
+    scheduled_terminate_at: Instant | None = Field(
+        default=None, description="The time when infrastructure is terminated. null clears it."
+    )
     archiver_start: Instant | None = Field(default=None, description="Start of the recording. null clears it.")
     archiver_end: Instant | None = Field(default=None, description="End of the recording. null clears it.")
     auto_start: Flag | None = Field(
         default=None,
-        description="Whether the Event starts at `scheduledStart`. null means false; default false.",
+        description="True if the Event starts at `scheduledStart`. null means false; default false.",
     )
     auto_end: Flag | None = Field(
         default=None,
-        description="Whether the Event stops at `scheduledEnd`. null means false; default false.",
+        description="True if the Event stops at `scheduledEnd`. null means false; default false.",
     )
     auto_provision_infrastructure: Flag | None = Field(
         default=None,
-        description=("Whether infrastructure is provisioned at `scheduledProvisionAt`; null means false; default false."),
+        description=("True if infrastructure is provisioned at `scheduledProvisionAt`; null means false; default false."),
     )
     auto_terminate_infrastructure: Flag | None = Field(
         default=None,
-        description=("Whether infrastructure is terminated at `scheduledTerminateAt`; null means false; default false."),
+        description=("True if infrastructure is terminated at `scheduledTerminateAt`; null means false; default false."),
     )
     auto_publish: Flag | None = Field(
         default=None,
-        description="Whether the Event is public when it starts at `scheduledStart`. null means false; default false.",
+        description="True if the Event is public when it starts at `scheduledStart`. null means false; default false.",
     )
     auto_start_publications: Flag | None = Field(
         default=None,
         description=(
-            "Whether publications are to start when the Event goes live; kept for those who follow the log. null means false; "
-            "default false."
+            "True if publications start when the Event goes live; stored for readers of the log. null means false; default false."
         ),
     )
     auto_expire_publishing_points: Flag | None = Field(
         default=None,
-        description=(
-            "Whether the encoders start again when all publishing points fail; not shown. null means false; default false."
-        ),
+        description=("True if the encoders restart when all publishing points fail; not shown. null means false; default false."),
     )
     vod_enable_drm: Flag | None = Field(
         default=None,
-        description="Whether playback on demand uses DRM; shown as `vodDrm`. null means false; default false.",
+        description="True if playback on demand uses DRM; shown as `vodDrm`. null means false; default false.",
     )
-    vod_drm: Flag | None = Field(default=None, description="The same as `vodEnableDrm`, as answers name it; that one counts more.")
+    vod_drm: Flag | None = Field(
+        default=None, description="Another name of `vodEnableDrm`, which responses use; `vodEnableDrm` takes precedence."
+    )
     refresh_index: Flag | None = Field(default=None, description="Accepted and ignored: a read always shows the latest state.")
     tags: Annotated[TagList | None, BeforeValidator(_json_list)] = Field(
         default=None,
         description=(
-            "The tags of the Event; they replace its present tags; found by name or added. null or [] removes all. At most 1000."
+            "The tags of the Event, which replace its present tags. A tag is found by name or added. null or [] removes all. "
+            "At most 1000."
         ),
     )
     event_state: State | None = Field(
         default=None,
-        description="The state to go to, by number or name. null or absent: no change; for a new Event 0 PRE_LIVE.",
+        description="The new state, by number or name. null or absent: no change; for a new Event 0 PRE_LIVE.",
     )
     dvr_length: Natural | None = Field(default=None, description="Length of the DVR window in seconds. 0 or null: none.")
     max_bitrate: Natural | None = Field(default=None, description="Highest bitrate of the playback URLs. 0 or null: no limit.")
@@ -220,7 +224,7 @@ class AddOrUpdateEventRequest(EventFields):
 
 
 class PatchStep(Wire):
-    """One operation of a JSON Patch (RFC 6902). An absent `value` is not the same as null."""
+    """An operation of a JSON Patch (RFC 6902). An absent `value` is not the same as null."""
 
     op: Literal["replace", "add", "remove", "test"] = Field(
         description=(
@@ -228,7 +232,7 @@ class PatchStep(Wire):
         ),
     )
     path: Annotated[str, Field(json_schema_extra={"pattern": "^/[^/]+$", "examples": ["/Title"]})] = Field(
-        description="A slash and the name of a field that can be written, in any case, such as `/Title`.",
+        description="A slash and the name of a writable field, ignoring case, such as `/Title`.",
     )
     value: Any = Field(default=None, description="The value; required except for `remove`.")
 
@@ -253,7 +257,7 @@ class AddFlowTaskRequest(Wire):
 
     id: UUID | None = Field(default=None, description="The Event; unknown is 404. Absent or null: a new Event is added.")
     task_engine_json: Annotated[JsonText, Field(min_length=1)] = Field(description="The task, as a text that holds JSON; required.")
-    event_state: State | None = Field(default=None, description="The state to go to, by number or name. null or absent: no change.")
+    event_state: State | None = Field(default=None, description="The new state, by number or name. null or absent: no change.")
     mp4_state: Mp4 | None = Field(
         default=None,
         description="The state of the MP4 file, by number or name. null or absent: no change.",
@@ -274,10 +278,10 @@ class ChangeEventStateRequest(Wire):
     state: State | None = Field(
         default=None, description="The state to go to, by number or name; required, here or as `eventState`."
     )
-    event_state: State | None = Field(default=None, description="The same as `state`, under the name that other writes have.")
+    event_state: State | None = Field(default=None, description="Another name of `state`, which other writes use.")
 
-    def wanted(self) -> EventState:
-        """Return the state, which may be there under one name or under both. Raises `Malformed`."""
+    def requested_state(self) -> EventState:
+        """Return the state, which may be sent under one name or under both. Raises `Malformed`."""
         named = {state for state in (self.state, self.event_state) if state is not None}
         if len(named) != 1:
             raise Malformed.at("state", "differs from eventState" if named else "is required")
@@ -309,12 +313,12 @@ class EventListQuery(PageQuery):
     scheduled_from: Instant | None = Field(
         default=None,
         alias="from",
-        description="Events whose scheduledStart is not before this; Events without one are left out.",
+        description="Events whose scheduledStart is not before this; Events without one are omitted.",
     )
     scheduled_to: Instant | None = Field(
         default=None,
         alias="to",
-        description="Events whose scheduledStart is not after this; Events without one are left out.",
+        description="Events whose scheduledStart is not after this; Events without one are omitted.",
     )
     from_modified: Instant | None = Field(default=None, description="Events whose dateModified is not before this.")
     to_modified: Instant | None = Field(default=None, description="Events whose dateModified is not after this.")
@@ -335,17 +339,17 @@ class EventListQuery(PageQuery):
     channel: str | None = Field(default=None, description="Events of a channel with this name.")
     category: tuple[str, ...] = Field(
         default=(),
-        description="Events of a category with this name or label; may be repeated, any of them is enough.",
+        description="Events of a category with this name or label; may be repeated; one of them must match.",
     )
     search: str | None = Field(
         default=None,
-        description="A part of title, refId, externalId, contentId or description, in any case.",
+        description="A part of title, refId, externalId, contentId or description, ignoring case.",
     )
     no_scheduled_end: Flag = Field(default=False, description="true: only Events without a scheduledEnd. Default false: all.")
     contains_vuflow: Flag = Field(default=False, description="true: only Events with a flow. Default false: all.")
     ids: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Events with any of these ids, comma separated.")
-    skip_events: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Ids of Events to leave out, comma separated.")
+    skip_events: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Ids of Events to omit, comma-separated.")
     order_column: Annotated[str, BeforeValidator(_order_column), WithJsonSchema(_ORDER_SCHEMA)] | None = Field(
         default=None,
-        description="What to sort by. Default: scheduledStart.",
+        description="The field to sort by. Default: scheduledStart.",
     )

@@ -24,12 +24,12 @@ from projections.kernel.page import Page
 
 @dataclass(frozen=True, slots=True)
 class LinkedRecords:
-    """The records that a set of Events links to. Keys are ids as numbers: the hash of a UUID is computed in Python."""
+    """The records that a set of Events links to. Keys are ids as numbers, because the hash of a UUID is computed in Python."""
 
     records: Mapping[tuple[str, int], RecordRow] = field(default_factory=dict)
-    """By kind and id."""
+    """The records, by kind and id."""
     categories: Mapping[int, Category] = field(default_factory=dict)
-    """The categories among them, made once for all Events, by their ids."""
+    """The categories among the records, built once for all Events, by id."""
     storage: Mapping[UUID, str] = field(default_factory=dict)
     """The public storage URLs of the flows that hold thumbnails, by the flow's id."""
 
@@ -49,7 +49,7 @@ NO_LINKED_RECORDS = LinkedRecords()
 
 
 def storage_urls(flows: Iterable[RecordRow]) -> dict[UUID, str]:
-    """The public storage URL of each flow."""
+    """Return the public storage URL of each flow."""
     return {UUID(flow.id): flow_configuration(flow.details.configuration_json).storage_url_public for flow in flows}
 
 
@@ -60,7 +60,7 @@ class Event(Wire):
     title: str = Field(description='The title; "" when not set.')
     ref_id: str = Field(description='The reference id; "" when not set. Not unique.')
     external_id: str = Field(description='The external id; "" when not set. Not unique.')
-    content_id: str = Field(description="The id again; the name of media files. Never changes.")
+    content_id: str = Field(description="The id of the Event, which names its media files. Never changes.")
     description: str | None = Field(description="The description; null when not set.")
     channel_id: UUID | None = Field(description="The channel; null without one.")
     channel: str | None = Field(description="The name of the linked channel; null without one.")
@@ -85,18 +85,18 @@ class Event(Wire):
     state_string: str = Field(description="The state, by name.")
     mp4_state: Mp4 = Field(alias="mp4State", description="The state of the MP4 file, as a number.")
     mp4_state_string: str = Field(alias="mp4StateString", description="The state of the MP4 file, by name.")
-    auto_start: bool = Field(description="Whether the Event starts at `scheduledStart`.")
-    auto_end: bool = Field(description="Whether the Event stops at `scheduledEnd`.")
-    auto_publish: bool = Field(description="Whether the Event is public from its start.")
-    auto_start_publications: bool = Field(description="Whether its publications start with the Event.")
-    auto_provision_infrastructure: bool = Field(description="Whether infrastructure is provisioned at `scheduledProvisionAt`.")
-    auto_terminate_infrastructure: bool = Field(description="Whether infrastructure is terminated at `scheduledTerminateAt`.")
+    auto_start: bool = Field(description="True if the Event starts at `scheduledStart`.")
+    auto_end: bool = Field(description="True if the Event stops at `scheduledEnd`.")
+    auto_publish: bool = Field(description="True if the Event is public from its start.")
+    auto_start_publications: bool = Field(description="True if its publications start with the Event.")
+    auto_provision_infrastructure: bool = Field(description="True if infrastructure is provisioned at `scheduledProvisionAt`.")
+    auto_terminate_infrastructure: bool = Field(description="True if infrastructure is terminated at `scheduledTerminateAt`.")
     embeded_vod_timestamps: bool = Field(description="Always false.")
     capturing_live2_vod: bool = Field(
-        alias="capturingLive2Vod", description="Whether the live stream is being captured as video on demand."
+        alias="capturingLive2Vod", description="True if the live stream is being captured as video on demand."
     )
     external_update_allowed: bool = Field(description="Always false.")
-    vod_drm: bool = Field(description="Whether playback on demand uses DRM.")
+    vod_drm: bool = Field(description="True if playback on demand uses DRM.")
     remix_drm: bool = Field(description="Always false.")
     display_start: Instant | None = Field(
         description=(
@@ -124,13 +124,13 @@ class Event(Wire):
     instant_vod_end: Instant | None = Field(
         description="End of playback on demand directly after the live stream; null when not set.",
     )
-    scheduled_provision_at: Instant | None = Field(description="When to provision infrastructure; null when not set.")
-    scheduled_terminate_at: Instant | None = Field(description="When to terminate infrastructure; null when not set.")
-    capture_vod_start: Instant | None = Field(description="Start of what was last captured as video on demand; null before.")
-    capture_vod_end: Instant | None = Field(description="End of what was last captured as video on demand; null before.")
-    date_created: Instant = Field(description="Time of the addition.")
-    date_modified: Instant = Field(description="Time of the last change that a GET shows.")
-    date_deleted: Instant | None = Field(description="Time of the deletion; null when not deleted.")
+    scheduled_provision_at: Instant | None = Field(description="The time when infrastructure is provisioned; null when not set.")
+    scheduled_terminate_at: Instant | None = Field(description="The time when infrastructure is terminated; null when not set.")
+    capture_vod_start: Instant | None = Field(description="Start of the last capture as video on demand; null before the first.")
+    capture_vod_end: Instant | None = Field(description="End of the last capture as video on demand; null before the first.")
+    date_created: Instant = Field(description="The time when the Event was added.")
+    date_modified: Instant = Field(description="The time of the last change that a GET shows.")
+    date_deleted: Instant | None = Field(description="The time when the Event was deleted; null when not deleted.")
     archiver_start: Instant | None = Field(description="Start of the recording; null when not set.")
     archiver_end: Instant | None = Field(description="End of the recording; null when not set.")
     drm_json: str = Field(description='DRM settings, as sent; "" when not set.')
@@ -139,7 +139,7 @@ class Event(Wire):
     remix_drm_data: Any = Field(description="Always null.")
     additional_streaming_options: str = Field(description='Options for a streaming server, as sent; "" when not set.')
     dvr_length: int = Field(description="Length of the DVR window in seconds; 0 when not set.")
-    dvr_length_url_param: int = Field(description="The same as `dvrLength`.")
+    dvr_length_url_param: int = Field(description="Equal to `dvrLength`.")
     max_bitrate_url_param: int = Field(description="The highest bitrate of the playback URLs; 0 when not set.")
     min_bitrate_url_param: int = Field(description="The lowest bitrate of the playback URLs; 0 when not set.")
     task_engine_json: str = Field(description='The flow task, as sent; "" when not set.')
@@ -159,7 +159,7 @@ class Event(Wire):
     category: str | None = Field(description="The label of the first of `categories`; null without one.")
     category_id: UUID | None = Field(description="The first of `categories`; null without one.")
     provision_info: ProvisionSummary | None = Field(
-        description="The infrastructure of the Event, without `resourcesJson`; null when it was never provisioned."
+        description="The infrastructure of the Event, without `resourcesJson`; null if it was never provisioned."
     )
     archiver_capture_id: str | None = Field(description="Always null.")
     archiver_profile_id: str | None = Field(description="Always null.")
@@ -260,12 +260,12 @@ class EventCollection(Wire):
     """A page of Events."""
 
     page_size: int = Field(description="The size of the page: the requested size, at most 1000.")
-    total_count: int = Field(description="How many Events match the filters.")
+    total_count: int = Field(description="Number of Events that match the filters.")
     results: list[Event] = Field(description="The Events of this page, with all fields; `video` is null.")
 
     @classmethod
     def encoded(cls, page: Page[EventRow], parts: Sequence[bytes]) -> bytes:
-        """As JSON, of its Events as JSON."""
+        """Return the page as JSON, built from parts that are already JSON."""
         empty = encode(cls.model_construct(page_size=page.size, total_count=page.total, results=[]))
         return empty.removesuffix(b"]}") + b",".join(parts) + b"]}"
 
@@ -274,21 +274,21 @@ _EVENTS: Final = TypeAdapter(list[Event])
 
 
 def encoded(rows: Sequence[EventRow], linked: LinkedRecords, *, base_url: str) -> bytes:
-    """Events as JSON, with commas in between: a part of the array of a page."""
+    """Return Events as JSON, separated by commas: a part of the array of a page."""
     events = [Event.of(row, linked, base_url=base_url) for row in rows]
     return _EVENTS.dump_json(events, by_alias=True, warnings=False)[1:-1]
 
 
 class ExternalIdCheck(Wire):
-    """Whether an external id is free."""
+    """The result of a check whether an external id is free."""
 
-    is_unique: bool = Field(alias="IsUnique", description="Whether no Event has this external id; deleted Events do not count.")
+    is_unique: bool = Field(alias="IsUnique", description="True if no Event has this external id; deleted Events do not count.")
     value: str = Field(alias="Value", description="The external id of the request.")
     value_type: str = Field(alias="ValueType", description="Always `ExternalId`.")
 
 
 def _drm_data(drm_json: str | None) -> Any:
-    """The member `drm_data` of the parsed `drmJson`; null without one."""
+    """Return the member `drm_data` of the parsed `drmJson`; None without one."""
     if drm_json is None:
         return None
     try:

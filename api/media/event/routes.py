@@ -36,7 +36,7 @@ routes = Router("/event", tag="Events", surface=MEDIA)
 
 
 async def event_written(request: Request, outcome: Outcome[MediaEvent], presenter: EventPresenter) -> Response:
-    """The response of every route that writes an Event."""
+    """Return the response of a route that writes an Event."""
     return await presenter.written(request, outcome)
 
 
@@ -85,7 +85,7 @@ async def change_event_state(
     request: Request, id: UUID, body: ChangeEventStateRequest, handlers: EventHandlers
 ) -> Outcome[MediaEvent]:
     """Change the state of an Event. Any state may follow any other."""
-    return await handlers.change_event_state(id, body.wanted(), invocation=request.invocation)
+    return await handlers.change_event_state(id, body.requested_state(), invocation=request.invocation)
 
 
 @routes.put("/flow/protection/{contentId}", WRITE, response_model=Event, respond=event_written)
@@ -108,7 +108,7 @@ async def delete_event(request: Request, id: UUID, deletion: EventDeletion) -> O
 
 @routes.put("/restore/{id}", WRITE, response_model=Event, respond=event_written)
 async def restore_event(request: Request, id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
-    """Restore a deleted Event as it was."""
+    """Restore a deleted Event to its last state."""
     return await handlers.restore_event(id, invocation=request.invocation)
 
 
@@ -126,7 +126,7 @@ async def list_deleted_events(request: Request, query: EventListQuery, events: E
 
 @routes.get("/{id}", READ, response_model=Event, absent=204)
 async def get_event(request: Request, id: UUID, query: PlaybackQuery, events: EventQueries, presenter: EventPresenter) -> Response:
-    """One Event."""
+    """The Event with this id."""
     return await presenter.single(request, await events.by_id(id), key=id, query=query)
 
 

@@ -13,14 +13,14 @@ from domain.media_event import playback
 
 
 class StreamUrl(Wire):
-    """One address of a stream."""
+    """An address of a stream."""
 
     stream_protocol: int = Field(description="The protocol, as a number: 0 HLS, 1 HSS, 2 DASH, 3 HDS, 4 HLSe.")
     stream_protocol_string: str = Field(description="The protocol, by name.")
     url: str = Field(description="The address, with its query.")
     absolute_url_with_path_no_query: str = Field(description="The address without query and fragment.")
     stream_source: int = Field(
-        description="The source as a number: ten times the index of the encoder plus the number of the place.",
+        description="The source as a number: ten times the index of the encoder plus the number of the address.",
     )
     stream_source_string: str = Field(description="The source by name, such as `CDN_PRIMARY_INDEX_0`.")
 
@@ -44,15 +44,15 @@ class RequestedStreamTime(Wire):
     in_point_date_time: Instant | None = Field(description="`in` in UTC, if it is a date-time; otherwise null.")
     out_point_date_time: Instant | None = Field(description="`out` in UTC, if it is a date-time; otherwise null.")
     in_point_time_span: str = Field(
-        description="`in` as hh:mm:ss from the start of the stream, with .fff where there are milliseconds; `00:00:00` otherwise.",
+        description="`in` as hh:mm:ss from the start of the stream, with .fff if there are milliseconds; `00:00:00` otherwise.",
     )
     out_point_time_span: str = Field(
-        description="`out` as hh:mm:ss from the start of the stream, with .fff where there are milliseconds; `00:00:00` otherwise.",
+        description="`out` as hh:mm:ss from the start of the stream, with .fff if there are milliseconds; `00:00:00` otherwise.",
     )
-    in_point_has_value: bool = Field(description="Whether there was an `in`.")
-    out_point_has_value: bool = Field(description="Whether there was an `out`.")
-    in_point_is_absolute_date_time: bool = Field(description="Whether `in` is a date-time.")
-    out_point_is_absolute_date_time: bool = Field(description="Whether `out` is a date-time.")
+    in_point_has_value: bool = Field(description="True if there was an `in`.")
+    out_point_has_value: bool = Field(description="True if there was an `out`.")
+    in_point_is_absolute_date_time: bool = Field(description="True if `in` is a date-time.")
+    out_point_is_absolute_date_time: bool = Field(description="True if `out` is a date-time.")
 
     @classmethod
     def of(cls, requested: stream_time.RequestedStreamTime) -> RequestedStreamTime:
@@ -72,13 +72,13 @@ class RequestedStreamTime(Wire):
 
 
 class PublishingPointUrl(Wire):
-    """A publishing point of the channel, and what its server said in the last seconds, while the Event is live."""
+    """A publishing point of the channel, and the last report of its server while the Event is live."""
 
     url: str = Field(description="The address to which an encoder sends its stream, without user info, query and secrets.")
-    state: str = Field(description="What the server calls its state, such as `started`; `unknown`: it was not heard of.")
-    has_started: bool = Field(description="Whether the state is `started`.")
-    last_updated: Instant | None = Field(description="The last time that the server told; null if it told none.")
-    receiving_data: bool = Field(description="Whether data came in the last seconds.")
+    state: str = Field(description="The state reported by the server, such as `started`; `unknown`: the server has not reported.")
+    has_started: bool = Field(description="True if the state is `started`.")
+    last_updated: Instant | None = Field(description="The time of the server's last report; null if there was none.")
+    receiving_data: bool = Field(description="True if data arrived in the last seconds.")
 
     @classmethod
     def of(cls, point: playback.PublishingPointUrl) -> PublishingPointUrl:
@@ -92,19 +92,19 @@ class PublishingPointUrl(Wire):
 
 
 class Video(Wire):
-    """Every address at which an Event can be watched."""
+    """All addresses at which an Event can be watched."""
 
     web_page_url: str = Field(description='The page of the Event; "" without a player address in the channel.')
     player_url: str = Field(description='The player; "" without a player address in the channel.')
     embed_code: str = Field(description='An HTML iframe with `playerUrl`, or "".')
     scriptable_player_url: str = Field(description='The player with an interface for scripts, or "".')
     scriptable_embed_code: str = Field(description='An HTML iframe with `scriptablePlayerUrl`, or "".')
-    requested_stream_time: RequestedStreamTime = Field(description="The parameters `in` and `out` as understood.")
+    requested_stream_time: RequestedStreamTime = Field(description="The parsed parameters `in` and `out`.")
     requested_audio_only: bool = Field(description="The parameter `audioOnly`.")
     requested_auto_start: bool = Field(description="The parameter `autoStart`.")
     live_urls: list[StreamUrl] = Field(description="Live streams, in the states 1 (with `viewUnpublished`) and 2.")
     current_state_urls: list[StreamUrl] = Field(
-        description="The list of the current state, or that of the requested playout profile.",
+        description="The addresses for the current state, or of the requested playout profile.",
     )
     live_playout_profile_urls: dict[str, list[StreamUrl]] = Field(
         description="The live streams of each playout profile of the channel, by its id.",

@@ -18,14 +18,15 @@ State = Annotated[ProvisionState, NamedInt(ProvisionState)]
 
 
 class ProvisionSummary(Wire):
-    """The infrastructure of an Event, as the Event shows it."""
+    """The infrastructure of an Event as shown in the Event."""
 
-    id: UUID = Field(description="Id of the Provision Info; its history in the audit is by this id.")
-    infrastructure_key: str = Field(description="What the infrastructure is known by. Events with the same key share it.")
+    id: UUID = Field(description="Id of the Provision Info; the audit has its history under this id.")
+    infrastructure_key: str = Field(description="The key of the infrastructure. Events with the same key share it.")
     provisioned_at: Instant = Field(
-        description="When provisioning was last requested, or ended; before the first time when the Provision Info was made."
+        description="The time when provisioning was last requested or ended; before the first time, when the Provision Info "
+        "was made."
     )
-    terminated_at: Instant | None = Field(description="When the infrastructure was terminated; null while it is not.")
+    terminated_at: Instant | None = Field(description="The time when the infrastructure was terminated; null while it is not.")
     state: State = Field(description="The state, as a number.")
     state_string: str = Field(description="The state, by name.")
 
@@ -37,7 +38,7 @@ class ProvisionSummary(Wire):
 class ProvisionInfo(ProvisionSummary):
     """The infrastructure of an Event, with its resources."""
 
-    resources_json: str = Field(description="The resources that are up, with what was learnt of them, as a text that holds JSON.")
+    resources_json: str = Field(description="The running resources with their discovered attributes, as a text that holds JSON.")
 
     @classmethod
     def of_row(cls, row: ProvisionRow) -> ProvisionInfo:
@@ -46,14 +47,14 @@ class ProvisionInfo(ProvisionSummary):
 
 
 class ProvisionResources(Wire):
-    """The resources of an Event: those that are up, or those that its infrastructure profile names."""
+    """The resources of an Event: the running resources, or those that its infrastructure profile names."""
 
     event_id: UUID = Field(description="Id of the Event.")
     state: State = Field(description="The state of the infrastructure, as a number.")
     state_string: str = Field(description="The state, by name.")
-    infrastructure_key: str = Field(description="What the infrastructure is known by, or would be.")
+    infrastructure_key: str = Field(description="The current or future key of the infrastructure.")
     resources: list[dict[str, Any]] = Field(
-        description="The resources, each with what the profile says and what the provisioner added."
+        description="The resources, each with the attributes of the profile and those that the provisioner added."
     )
 
 

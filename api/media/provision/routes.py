@@ -38,22 +38,22 @@ _SIGNATURE: Final = (b"webhook-id", b"webhook-timestamp", b"webhook-signature")
 
 
 class ProvisionQuery(Wire):
-    """How an Event is provisioned."""
+    """Query of a provisioning."""
 
     allow_updates: Flag | None = Field(
         default=None,
-        description="Whether resources that exist may be changed; absent: as the infrastructure profile says, else false.",
+        description="True if existing resources may be changed; absent: the setting of the infrastructure profile, else false.",
     )
 
 
 class Callback(Wire):
-    """What a service says of its work. It is asked whatever that is."""
+    """A message of a service about its work. The service is queried for the result, whatever the message says."""
 
-    run: int | None = Field(default=None, description="The number that it has ended, or works for.")
+    run: int | None = Field(default=None, description="The number of the run that has ended or is in progress.")
 
 
 async def provision_written(request: Request, outcome: Outcome[ProvisionAggregate]) -> Response:
-    """The response of every route that changes the infrastructure of an Event."""
+    """Return the response of a route that changes the infrastructure of an Event."""
     row = ProvisionRow.of(outcome.aggregate)
     return Response(200, ProvisionInfo.of_row(row), etag=row.version)
 
@@ -62,19 +62,19 @@ async def provision_written(request: Request, outcome: Outcome[ProvisionAggregat
 async def provision_event(
     request: Request, event_id: UUID, query: ProvisionQuery, handlers: ProvisionHandlers
 ) -> Outcome[ProvisionAggregate]:
-    """Provision what the infrastructure profile of an Event says. It is PROVISIONING when this answers."""
+    """Provision the resources of the infrastructure profile of an Event. The Event is PROVISIONING when the response arrives."""
     return await handlers.provision(event_id, allow_updates=query.allow_updates, invocation=request.invocation)
 
 
 @routes.delete("/reset/{eventId}", WRITE, response_model=ProvisionInfo, respond=provision_written)
 async def reset_provision(request: Request, event_id: UUID, handlers: ProvisionHandlers) -> Outcome[ProvisionAggregate]:
-    """Count an Event as not provisioned. The termination of what there is gets attempted beside."""
+    """Mark an Event as not provisioned. Its existing infrastructure is terminated in the background if possible."""
     return await handlers.reset(event_id, invocation=request.invocation)
 
 
 @routes.delete("/{eventId}", WRITE, response_model=ProvisionInfo, respond=provision_written)
 async def terminate_provision(request: Request, event_id: UUID, handlers: ProvisionHandlers) -> Outcome[ProvisionAggregate]:
-    """Terminate the infrastructure of an Event. What is being provisioned is cancelled."""
+    """Terminate the infrastructure of an Event. A running provisioning is cancelled."""
     return await handlers.terminate(event_id, invocation=request.invocation)
 
 
@@ -98,7 +98,7 @@ async def get_provision_resources(
     events: EventQueries,
     handlers: ProvisionHandlers,
 ) -> Response:
-    """The resources of an Event: those that are up, else those that its infrastructure profile names."""
+    """The running resources of an Event; without any, those that its infrastructure profile names."""
     event = await events.by_id(event_id)
     if event is None:
         raise NotFound(MediaEvent.KIND, str(event_id))
@@ -122,12 +122,12 @@ async def get_provision_resources(
     absent=None,
     if_match=False,
     documented=False,
-    errors={401: "The service has not signed it", 503: "The database cannot be reached"},
+    errors={401: "The callback is not signed by the service", 503: "The database cannot be reached"},
 )
 async def hurry_provisioning(
     request: Request, template: str, infrastructure: str, body: Callback, callbacks: ServiceCallbacks
 ) -> Response:
-    """A service that provisions has something to tell: it is asked earlier. For services, which sign it."""
+    """Take a signed callback of a provisioning service, and query the service earlier."""
     given = {
         name: request.headers.get(f"webhook-{name}".encode(), b"").decode("latin-1") for name in ("id", "timestamp", "signature")
     }

@@ -1,1 +1,1 @@
-"""Publications: contents at destinations."""
+"""Publications of contents at destinations."""

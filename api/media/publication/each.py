@@ -1,4 +1,4 @@
-"""Requests about several live publications: each is tried by itself, at the same time as others."""
+"""Requests for several live publications. Each publication is processed independently and concurrently."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ AT_ONCE: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class EntryResult:
-    """What became of one. `fault` is None where it was done."""
+    """The result for one publication. `fault` is None if it succeeded."""
 
     entry: Entry
     fault: str | None = None
 
 
 async def each(entries: Sequence[Entry], act: Callable[[Entry], Awaitable[str | None]]) -> Sequence[EntryResult]:
-    """What became of each, in their order. `act` gives what went wrong, or raises it."""
+    """Return the result of each entry, in the order of the entries. `act` returns the fault, or raises it."""
     if not 0 < len(entries) <= MOST_AT_ONCE:
         raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
     seats = asyncio.Semaphore(AT_ONCE)
 
-    async def one(entry: Entry) -> EntryResult:
+    async def process(entry: Entry) -> EntryResult:
         async with seats:
             try:
                 return EntryResult(entry, await act(entry))
             except DomainError as refusal:
                 return EntryResult(entry, str(refusal))
 
-    return await asyncio.gather(*map(one, entries))
+    return await asyncio.gather(*map(process, entries))
 
 
 async def started_after(
     made: Outcome[Publication], handlers: LivePublicationHandlers, *, invocation: Invocation
 ) -> Outcome[Publication]:
-    """The outcome of a creation, with the publications as their starts have left them. One that cannot be started now is Scheduled,
-    and says so. A repeated request starts what nothing has touched since its creation, and answers all others as they are."""
+    """Start the created publications and return the outcome with their new states. A publication that cannot be started now is
+    Scheduled, with the reason. A repeated request starts the publications that have not changed since their creation, and
+    returns the others unchanged."""
     roots = {place: made.aggregates[place] for place in made.result["places"]}
     entries = {
         Entry(UUID(root.key), root.destination_id): place

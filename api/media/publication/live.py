@@ -23,7 +23,7 @@ from api.media.publication.media import all_or_page
 from api.media.publication.presenter import PublicationPresenter
 from api.media.publication.requests import OneQuery, PublicationsQuery, TransactionQuery
 from api.media.publication.responses import LivePublication, OperationResult, PushStatistics, StreamResult
-from api.media.publication.vod import found, operation_done
+from api.media.publication.vod import existing, operation_done
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
@@ -41,7 +41,8 @@ _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing w
 async def streams_created(
     request: Request, outcome: Outcome[Publication], presenter: PublicationPresenter, handlers: LivePublicationHandlers
 ) -> Response:
-    """What is to be started at once is started here. A repeated request starts what nothing has touched since its creation."""
+    """Start the publications that the request starts immediately, and return all of them. A repeated request starts those that
+    have not changed since their creation."""
     if outcome.result["start"]:
         outcome = await started_after(outcome, handlers, invocation=request.invocation)
     roots = [outcome.aggregates[place] for place in outcome.result["places"]]
@@ -55,15 +56,15 @@ async def stream_written(request: Request, outcome: Outcome[Publication], presen
 
 @routes.post("/", WRITE, response_model=list[LivePublication], absent=404, if_match=False, respond=streams_created)
 async def publish_event_live(request: Request, body: PublishLiveRequest, handlers: LivePublicationHandlers) -> Outcome[Publication]:
-    """Make live publications of an Event: all of them, or none. With `startInstantly` each is started then."""
-    return await handlers.create(body.event_id, body.wanted(), start=body.start_instantly, invocation=request.invocation)
+    """Create live publications of an Event, all or none. With `startInstantly` each is started."""
+    return await handlers.create(body.event_id, body.new_streams(), start=body.start_instantly, invocation=request.invocation)
 
 
 @routes.put("/recreate/", WRITE, response_model=LivePublication, absent=404, respond=stream_written, errors=_TARGET_DOWN)
 async def recreate_live_publication(
     request: Request, body: RecreateRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
-    """Begin a publication anew under its id. What was known of its target is forgotten."""
+    """Restart a publication from its initial state under its id. The details of its target are discarded."""
     return await handlers.recreate(body.event_id, body.entry(), remove_original=body.remove_original, invocation=request.invocation)
 
 
@@ -71,7 +72,7 @@ async def recreate_live_publication(
 async def start_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
-    """Start a publication: its target takes the stream, and the stream is pushed there; once the Event is live, if it is not."""
+    """Start a publication: its target takes the stream, which is pushed to it as soon as the Event is live."""
     return await handlers.start(body.event_id, body.entry(), invocation=request.invocation)
 
 
@@ -79,13 +80,13 @@ async def start_live_publication(
 async def stop_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
-    """Stop a publication. One that was not started, or has ended, stays as it is."""
+    """Stop a publication. A publication that was not started, or has ended, stays unchanged."""
     return await handlers.stop(body.event_id, body.entry(), invocation=request.invocation)
 
 
 @routes.put("/start/all/", WRITE, response_model=list[StreamResult], if_match=False)
 async def start_live_publications(request: Request, body: SeveralStreamsRequest, handlers: LivePublicationHandlers) -> Response:
-    """Start several publications at once. Each is tried, and answered for."""
+    """Start several publications at once. Each has its own result."""
 
     async def start(entry: Entry) -> str | None:
         root = (await handlers.start(body.event_id, entry, invocation=request.invocation)).aggregate
@@ -96,7 +97,7 @@ async def start_live_publications(request: Request, body: SeveralStreamsRequest,
 
 @routes.put("/stop/all/", WRITE, response_model=list[StreamResult], if_match=False)
 async def stop_live_publications(request: Request, body: SeveralStreamsRequest, handlers: LivePublicationHandlers) -> Response:
-    """Stop several publications at once. Each is tried, and answered for."""
+    """Stop several publications at once. Each has its own result."""
 
     async def stop(entry: Entry) -> None:
         await handlers.stop(body.event_id, entry, invocation=request.invocation)
@@ -108,7 +109,7 @@ async def stop_live_publications(request: Request, body: SeveralStreamsRequest, 
 async def publish_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
-    """Have the target make a publication public. Not every target can."""
+    """Make a publication public at its target, if the target supports it."""
     return await handlers.show(body.event_id, body.entry(), published=True, invocation=request.invocation)
 
 
@@ -116,7 +117,7 @@ async def publish_live_publication(
 async def unpublish_live_publication(
     request: Request, body: OneStreamRequest, handlers: LivePublicationHandlers
 ) -> Outcome[Publication]:
-    """Have the target make a publication private. Not every target can."""
+    """Make a publication private at its target, if the target supports it."""
     return await handlers.show(body.event_id, body.entry(), published=False, invocation=request.invocation)
 
 
@@ -124,7 +125,7 @@ async def unpublish_live_publication(
 async def list_live_publications(
     request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
-    """Live publications: a page of them, or all when there is no pageSize."""
+    """The live publications: a page of them, or all without a pageSize."""
     return await all_or_page(request, query, publications, presenter, model=LivePublication, kind=_LIVE)
 
 
@@ -136,7 +137,7 @@ async def list_live_publications_of_transaction(
     publications: PublicationQueries,
     presenter: PublicationPresenter,
 ) -> Response:
-    """The live publications of one request. An unknown one has none."""
+    """The live publications of one request; an empty list for an unknown transaction."""
     listed = await publications.listed(query.filter(transaction_id, kind=_LIVE))
     return await presenter.array(LivePublication, listed, query_target=query.query_target)
 
@@ -146,7 +147,7 @@ async def get_live_publication_of_content(
     request: Request, content_id: str, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """The newest live publication of an Event at a destination."""
-    row = found(await publications.newest(content_id, query.destination_id, kind=_LIVE), content_id)
+    row = existing(await publications.newest(content_id, query.destination_id, kind=_LIVE), content_id)
     shown = await presenter.shown(LivePublication, [row], query_target=query.query_target)
     return Response(200, shown[0], etag=row.version)
 
@@ -155,7 +156,7 @@ async def get_live_publication_of_content(
     "/statistics/{publicationId}",
     READ,
     response_model=PushStatistics,
-    errors={503: "Nobody tells how its push goes, or it has not begun"},
+    errors={503: "No statistics are reported for its push, or the push has not begun"},
 )
 async def get_live_publication_statistics(
     request: Request,
@@ -165,27 +166,27 @@ async def get_live_publication_statistics(
     statistics: PushesSeen,
     handlers: LivePublicationHandlers,
 ) -> Response:
-    """How the stream of a publication arrives: what the session tells that pushes it, or pushed it last."""
-    row = found(await publications.find(publication_id, destination_id=query.destination_id, kind=_LIVE), publication_id)
-    told = await handlers.server_statistics(row) if row.served_by else await statistics.of(row)
-    if told is None:
+    """The transmission statistics of a publication, reported by the current or last session that pushes it."""
+    row = existing(await publications.find(publication_id, destination_id=query.destination_id, kind=_LIVE), publication_id)
+    report = await handlers.server_statistics(row) if row.served_by else await statistics.of(row)
+    if report is None:
         raise Unavailable("the push of the publication")
-    return Response(200, PushStatistics.of(row, told))
+    return Response(200, PushStatistics.of(row, report))
 
 
 @routes.get("/{id}", READ, response_model=LivePublication)
 async def get_live_publication(
     request: Request, id: UUID, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
-    """One live publication."""
-    row = found(await publications.find(id, destination_id=query.destination_id, kind=_LIVE), id)
+    """The live publication with this id."""
+    row = existing(await publications.find(id, destination_id=query.destination_id, kind=_LIVE), id)
     shown = await presenter.shown(LivePublication, [row], query_target=query.query_target)
     return Response(200, shown[0], etag=row.version)
 
 
 @routes.delete("/", WRITE, response_model=list[StreamResult], if_match=False)
 async def delete_live_publications(request: Request, body: DeleteStreamsRequest, handlers: LivePublicationHandlers) -> Response:
-    """Delete several publications; what is pushed is stopped. Each is tried, and answered for."""
+    """Delete several publications and stop their pushes. Each has its own result."""
 
     async def delete(entry: Entry) -> None:
         await handlers.delete(body.event_id, entry, invocation=request.invocation)

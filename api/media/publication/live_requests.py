@@ -1,4 +1,4 @@
-"""Requests about live publications."""
+"""Requests for live publications."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from api.media.publication.requests import ALL_OR_NONE, DESTINATION, ENTRIES, EV
 from domain.publication.live_handlers import Entry, NewStream
 
 _PUBLICATION: Final = "7d3c2b1a-4f89-41d3-9a0c-0305e82c3301"
-_EACH: Final = "1 to 100; each is tried, whatever becomes of the others."
+_EACH: Final = "1 to 100; each is processed independently of the others."
 
 
 class EventStream(Wire):
-    """One live publication of an Event."""
+    """A live publication of an Event."""
 
     audio_input_id: Label | None = Field(
         None,
-        description="The sound: the id of an audio input of the Event; unknown is 400 where they are known. Absent: the first.",
+        description="The sound: the id of an audio input of the Event; an unknown id is 400 if the inputs are known. Absent: "
+        "the first input.",
     )
     destination_id: UUID = Field(description="The destination; unknown is 404.")
     publication_json: Text = Field(description=TEXT)
@@ -46,19 +47,22 @@ class PublishLiveRequest(Wire):
     publications: list[EventStream] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
     start_instantly: Flag = Field(
         False,
-        description="true: each is started, once the Event is live; 409 for an Event without a channel, and none is created. "
+        description="true: each is started as soon as the Event is live; 409 for an Event without a channel, and none is created. "
         "Default false.",
     )
 
-    def wanted(self) -> Sequence[NewStream]:
-        return [NewStream(one.destination_id, one.publication_json, one.audio_input_id) for one in self.publications]
+    def new_streams(self) -> Sequence[NewStream]:
+        return [
+            NewStream(publication.destination_id, publication.publication_json, publication.audio_input_id)
+            for publication in self.publications
+        ]
 
 
 class StreamPair(Wire):
     """A publication and its destination."""
 
     publication_id: UUID = Field(description="The publication.")
-    destination_id: UUID = Field(description="Its destination. Another one is not found.")
+    destination_id: UUID = Field(description="The destination of the publication; any other destination is not found.")
 
     def entry(self) -> Entry:
         return Entry(self.publication_id, self.destination_id)
@@ -71,14 +75,15 @@ class OneStreamRequest(StreamPair):
         json_schema_extra={"examples": [{"eventId": EVENT, "publicationId": _PUBLICATION, "destinationId": DESTINATION}]}
     )
 
-    event_id: UUID = Field(description="Its Event. Another one is not found.")
+    event_id: UUID = Field(description="The Event of the publication; any other Event is not found.")
 
 
 class RecreateRequest(OneStreamRequest):
-    """A live publication to begin anew."""
+    """A live publication to restart from its initial state."""
 
     remove_original: Flag = Field(
-        False, description="true: what was made at the target is removed first; 503 where it cannot be reached. Default false."
+        False,
+        description="true: the publication is first removed from the target; 503 if the target cannot be reached. Default false.",
     )
 
 
@@ -91,18 +96,19 @@ class SeveralStreamsRequest(Wire):
         }
     )
 
-    event_id: UUID = Field(description="Their Event.")
+    event_id: UUID = Field(description="The Event of the publications.")
     publications: list[StreamPair] = Field(description=_EACH, json_schema_extra=ENTRIES)
 
     def entries(self) -> Sequence[Entry]:
-        return [one.entry() for one in self.publications]
+        return [publication.entry() for publication in self.publications]
 
 
 class DeletedStream(StreamPair):
     """A publication to delete."""
 
     hard_delete: Flag = Field(
-        False, description="true: what is at the target is removed too; where that cannot be done now, it stays. Default false."
+        False,
+        description="true: the publication is also removed from the target, or stays if that is impossible now. Default false.",
     )
 
     def entry(self) -> Entry:
@@ -110,7 +116,7 @@ class DeletedStream(StreamPair):
 
 
 class DeleteStreamsRequest(Wire):
-    """Live publications of one Event that are to be deleted."""
+    """Live publications of one Event to delete."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -123,14 +129,14 @@ class DeleteStreamsRequest(Wire):
         }
     )
 
-    event_id: UUID = Field(description="Their Event.")
+    event_id: UUID = Field(description="The Event of the publications.")
     publications: list[DeletedStream] = Field(description=_EACH, json_schema_extra=ENTRIES)
 
     def entries(self) -> Sequence[Entry]:
-        return [one.entry() for one in self.publications]
+        return [publication.entry() for publication in self.publications]
 
 
 class StreamQuery(Wire):
-    """Which publication is meant."""
+    """The destination of a publication."""
 
-    destination_id: UUID = Field(description="The destination of the publication; required. Another one is 404.")
+    destination_id: UUID = Field(description="The destination of the publication; required. Any other destination is 404.")

@@ -13,7 +13,7 @@ from api.kernel.surfaces import MEDIA
 from api.media.publication.presenter import PublicationPresenter
 from api.media.publication.requests import DeleteQuery, OneQuery, PublicationsQuery, PublishEventRequest, TransactionQuery
 from api.media.publication.responses import LivePublication, MediaPublication
-from api.media.publication.vod import found
+from api.media.publication.vod import existing
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
@@ -36,7 +36,7 @@ async def all_or_page(
     model: type[MediaPublication] | type[LivePublication],
     kind: PublicationKind,
 ) -> Response:
-    """A plain array: a page, or all when there is no pageSize. A long array is sent in parts while it is read."""
+    """Return a plain array: a page, or all publications without a pageSize. A long array is sent in parts while it is read."""
     window = None if query.page_size is None else query.window
     listed = await publications.listed(query.listed(kind), window)
     headers = () if window is None else next_page(request, Page(window.limit, listed.total, ()))
@@ -55,15 +55,15 @@ async def publication_deleted(request: Request, outcome: Outcome[Publication], p
 
 @routes.post("/", WRITE, response_model=list[MediaPublication], absent=404, if_match=False, respond=publications_created)
 async def publish_event(request: Request, body: PublishEventRequest, handlers: PublicationHandlers) -> Outcome[Publication]:
-    """Publish the film of an Event at destinations: at all of them, or at none. Uploads run as jobs."""
-    return await handlers.publish_event(body.event_id, body.wanted(), invocation=request.invocation)
+    """Publish the film of an Event at destinations, at all or none. Uploads run as jobs."""
+    return await handlers.publish_event(body.event_id, body.new_publications(), invocation=request.invocation)
 
 
 @routes.get("/", READ, response_model=list[MediaPublication])
 async def list_media_vod_publications(
     request: Request, query: PublicationsQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
-    """VOD publications: a page of them, or all when there is no pageSize."""
+    """The VOD publications: a page of them, or all without a pageSize."""
     return await all_or_page(request, query, publications, presenter, model=MediaPublication, kind=PublicationKind.VOD)
 
 
@@ -75,7 +75,7 @@ async def list_media_vod_publications_of_transaction(
     publications: PublicationQueries,
     presenter: PublicationPresenter,
 ) -> Response:
-    """The VOD publications of one request. An unknown one has none."""
+    """The VOD publications of one request; an empty list for an unknown transaction."""
     listed = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD))
     return await presenter.array(MediaPublication, listed, query_target=query.query_target)
 
@@ -85,7 +85,7 @@ async def get_media_vod_publication_of_content(
     request: Request, content_id: str, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """The newest VOD publication of a content at a destination."""
-    row = found(await publications.newest(content_id, query.destination_id, kind=PublicationKind.VOD), content_id)
+    row = existing(await publications.newest(content_id, query.destination_id, kind=PublicationKind.VOD), content_id)
     shown = await presenter.shown(MediaPublication, [row], query_target=query.query_target)
     return Response(200, shown[0], etag=row.version)
 
@@ -94,8 +94,8 @@ async def get_media_vod_publication_of_content(
 async def get_media_vod_publication(
     request: Request, id: UUID, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
-    """One VOD publication."""
-    row = found(await publications.find(id, destination_id=query.destination_id, kind=PublicationKind.VOD), id)
+    """The VOD publication with this id."""
+    row = existing(await publications.find(id, destination_id=query.destination_id, kind=PublicationKind.VOD), id)
     shown = await presenter.shown(MediaPublication, [row], query_target=query.query_target)
     return Response(200, shown[0], etag=row.version)
 
@@ -104,7 +104,7 @@ async def get_media_vod_publication(
 async def delete_media_vod_publication(
     request: Request, id: UUID, query: DeleteQuery, handlers: PublicationHandlers
 ) -> Outcome[Publication]:
-    """Delete a publication; a running upload is broken off. The answer shows it as it last was."""
+    """Delete a publication; a running upload is broken. The response shows its last state."""
     return await handlers.delete(id, None, hard=query.hard_delete, invocation=request.invocation)
 
 
@@ -119,5 +119,5 @@ async def delete_media_vod_publication(
 async def delete_media_vod_publication_singular(
     request: Request, id: UUID, query: DeleteQuery, handlers: PublicationHandlers
 ) -> Outcome[Publication]:
-    """The same as `DELETE /media/vodpublications/{id}`."""
+    """Delete a publication, like `DELETE /media/vodpublications/{id}`."""
     return await handlers.delete(id, None, hard=query.hard_delete, invocation=request.invocation)

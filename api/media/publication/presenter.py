@@ -1,4 +1,4 @@
-"""Publications as responses show them: with the details of their targets, and when their callbacks were last called."""
+"""The presentation of publications, with the details of their targets and the last calls of their callbacks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from projections.records.history import RecordHistory
 
 M = TypeVar("M", bound=MediaPublication)
 _MOST_ASKED: Final = 100
-"""Publications whose targets one request asks."""
+"""Publications whose targets one request may query."""
 _AT_ONCE: Final = 8
 _SECONDS: Final = 15.0
-"""How long all of these questions may take together; what has not answered by then has no details."""
+"""Seconds for all queries of one request together. Targets that have not answered by then have no details."""
 
 
 class PublicationPresenter:
@@ -35,25 +35,25 @@ class PublicationPresenter:
         self._history = history
 
     async def shown(self, model: type[M], rows: Sequence[PublicationRow], *, query_target: bool = False) -> list[M]:
-        """With `query_target` the details are those that the targets give now."""
+        """Return the response models. With `query_target` the details are queried from the targets now."""
         triggered = await self._publications.last_triggered(rows)
         details = await self._asked(rows) if query_target else [row.details for row in rows]
-        return [model.of(row, triggered, found) for row, found in zip(rows, details, strict=True)]
+        return [model.of(row, triggered, row_details) for row, row_details in zip(rows, details, strict=True)]
 
     async def array(
         self, model: type[M], listed: Listed, *, query_target: bool = False, headers: tuple[tuple[str, str], ...] = ()
     ) -> Response:
-        """All publications of a list."""
+        """Return all publications of a list."""
         if query_target:
             _check_asked(len(listed.keys))
         parts = self._publications.parts(listed)
         return await array((await self.shown(model, rows, query_target=query_target) async for rows in parts), headers=headers)
 
     async def of_roots(self, model: type[M], roots: Sequence[Publication], *, as_of: int | None = None) -> list[M]:
-        """Publications as a write has left them."""
+        """Return the publications in their states after a write."""
         links = [(Destination.KIND, str(root.destination_id)) for root in roots]
-        found = await self._history.at(as_of).shown(links)
-        names = [found[link].details.name if link in found else "" for link in links]
+        destinations = await self._history.at(as_of).shown(links)
+        names = [destinations[link].details.name if link in destinations else "" for link in links]
         return await self.shown(
             model, [PublicationRow.of(root, destination_name=name) for root, name in zip(roots, names, strict=True)]
         )
@@ -75,4 +75,4 @@ class PublicationPresenter:
 
 def _check_asked(count: int) -> None:
     if count > _MOST_ASKED:
-        raise Malformed.at("queryTarget", f"asks at most {_MOST_ASKED} targets; take a smaller pageSize")
+        raise Malformed.at("queryTarget", f"queries at most {_MOST_ASKED} targets; use a smaller pageSize")

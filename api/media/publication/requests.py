@@ -1,4 +1,4 @@
-"""Requests about publications."""
+"""Requests for publications."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from projections.kernel.page import Window
 from projections.publication.queries import PublicationFilter
 
 TEXT: Final = (
-    "What is published, as a text that holds a JSON object: title, description, callbackUrls, and what only the target knows. Keys "
-    "and passwords in it are kept sealed."
+    "The publication, as a text that holds a JSON object: title, description, callbackUrls, and members for the target. Keys "
+    "and passwords in it are stored encrypted."
 )
 EXAMPLE: Final = '{"title":"Final","description":"The match","callbackUrls":["https://hooks.example/published"]}'
 DESTINATION: Final = "3f2504e0-4f89-41d3-9a0c-0305e82c3301"
@@ -42,14 +42,14 @@ ENTRIES: Final[JsonDict] = {"minItems": 1, "maxItems": MOST_AT_ONCE}
 
 
 class EventPublication(Wire):
-    """One publication of the film of an Event."""
+    """A publication of the film of an Event."""
 
     destination_id: UUID = Field(description="The destination; unknown is 404.")
     publication_json: Text = Field(description=TEXT)
 
 
 class ContentPublication(EventPublication):
-    """One publication of a content."""
+    """A publication of a content."""
 
     content_id: Label = Field(description="The content: the name of its folder.")
 
@@ -66,8 +66,11 @@ class PublishEventRequest(Wire):
     event_id: UUID = Field(description="The Event; unknown is 404. It must have an MP4 file that is available (409).")
     publications: list[EventPublication] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
 
-    def wanted(self) -> Sequence[NewPublication]:
-        return [NewPublication(str(self.event_id), one.destination_id, one.publication_json) for one in self.publications]
+    def new_publications(self) -> Sequence[NewPublication]:
+        return [
+            NewPublication(str(self.event_id), publication.destination_id, publication.publication_json)
+            for publication in self.publications
+        ]
 
 
 class PublishContentsRequest(Wire):
@@ -81,16 +84,19 @@ class PublishContentsRequest(Wire):
 
     publications: list[ContentPublication] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
 
-    def wanted(self) -> Sequence[NewPublication]:
-        return [NewPublication(one.content_id, one.destination_id, one.publication_json) for one in self.publications]
+    def new_publications(self) -> Sequence[NewPublication]:
+        return [
+            NewPublication(publication.content_id, publication.destination_id, publication.publication_json)
+            for publication in self.publications
+        ]
 
 
 class UpdatePublicationRequest(Wire):
-    """Another text of a publication."""
+    """The new text of a publication."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"destinationId": DESTINATION, "publicationJson": EXAMPLE}]})
 
-    destination_id: UUID = Field(description="The destination of the publication; another one is 404.")
+    destination_id: UUID = Field(description="The destination of the publication; any other destination is 404.")
     publication_json: Text = Field(description=TEXT)
 
 
@@ -98,43 +104,47 @@ class PairQuery(Wire):
     """A publication and its destination."""
 
     id: UUID | None = Field(None, description="The publication; required, here or in the body.")
-    destination_id: UUID | None = Field(None, description="Its destination; required, here or in the body. Another one is 404.")
+    destination_id: UUID | None = Field(
+        None, description="The destination of the publication; required, here or in the body. Any other destination is 404."
+    )
 
 
 class PairRequest(PairQuery):
-    """A publication and its destination, in place of the query."""
+    """A publication and its destination, instead of the query."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"id": EVENT, "destinationId": DESTINATION}]})
 
 
 class QueryTarget(Wire):
-    """What is asked of the targets."""
+    """Query parameters that decide whether targets are queried."""
 
     query_target: Flag = Field(
-        False, description="true: details are asked of the target; null where it does not answer. false, the default: as recorded."
+        False,
+        description="true: details are queried from the target; null if it does not answer. false, the default: the "
+        "recorded details.",
     )
     no_cache: Flag = Field(False, description=NO_CACHE)
 
 
 class OneQuery(QueryTarget):
-    """Which publication is meant."""
+    """Query of one publication."""
 
-    destination_id: UUID = Field(description="The destination of the publication; required. Another one is 404.")
+    destination_id: UUID = Field(description="The destination of the publication; required. Any other destination is 404.")
 
 
 class ContentQuery(OneQuery):
-    """The newest publication of a content at a destination."""
+    """Query of the newest publication of a content at a destination."""
 
     content_id: Label = Field(description="The content; required.")
 
 
 class TransactionQuery(QueryTarget):
-    """Which publications of a request are listed."""
+    """Query of the publications of a request."""
 
     target_filter: Annotated[list[Annotated[Target, NamedInt(Target)]], Listed] = Field(
-        default_factory=list, description="Only to these targets: names or numbers, separated by commas."
+        default_factory=list, description="Only publications at these targets: names or numbers, separated by commas."
     )
-    content_id_filter: Text = Field("", description="Only of contents whose id has this part, upper and lower case alike.")
+    content_id_filter: Text = Field("", description="Only contents whose id contains this text, ignoring case.")
 
     def filter(self, transaction_id: str, *, kind: PublicationKind) -> PublicationFilter:
         return PublicationFilter(
@@ -146,16 +156,19 @@ class TransactionQuery(QueryTarget):
 
 
 class PublicationsQuery(TransactionQuery):
-    """Which publications are listed."""
+    """Query of a list of publications."""
 
     order_by: OrderBy = Field(
-        "Created", validate_default=True, description="Created, Started or Completed, ascending; none last. Default Created."
+        "Created",
+        validate_default=True,
+        description="Created, Started or Completed, ascending; publications without the time come last. Default Created.",
     )
-    from_: Instant | None = Field(None, alias="from", description="Only those created then or later.")
-    to: Instant | None = Field(None, description="Only those created then or earlier.")
-    page_number: Whole = Field(default=1, description="Which page, from 1. Default 1.")
+    from_: Instant | None = Field(None, alias="from", description="Only publications created at this time or later.")
+    to: Instant | None = Field(None, description="Only publications created at this time or earlier.")
+    page_number: Whole = Field(default=1, description="Number of the page, from 1. Default 1.")
     page_size: Whole | None = Field(
-        default=None, description="How many entries at most; a larger size than 1000 is cut to 1000. Absent: all of a plain array."
+        default=None,
+        description="Maximum number of entries; sizes above 1000 are reduced to 1000. Absent: all entries of a plain array.",
     )
 
     def listed(self, kind: PublicationKind) -> PublicationFilter:
@@ -174,14 +187,16 @@ class PublicationsQuery(TransactionQuery):
 
 
 class DeleteQuery(Wire):
-    """How a publication is deleted."""
+    """Query of a deletion of a publication."""
 
     hard_delete: Flag = Field(
-        False, description="true: what is at the target is removed too; 503 where it cannot be reached, and nothing changes then."
+        False,
+        description="true: the publication is also removed from the target; 503 without any change if the target "
+        "cannot be reached.",
     )
 
 
 class DeletePairQuery(DeleteQuery):
-    """How a publication is deleted, and its destination."""
+    """Query of a deletion of a publication, with its destination."""
 
-    destination_id: UUID | None = Field(None, description="The destination of the publication. Another one is 404.")
+    destination_id: UUID | None = Field(None, description="The destination of the publication. Any other destination is 404.")

@@ -1,4 +1,4 @@
-"""Responses about publications."""
+"""Responses for publications."""
 
 from __future__ import annotations
 
@@ -19,26 +19,30 @@ Triggered = Mapping[tuple[UUID, UUID], datetime]
 
 
 class PublicationCallback(Wire):
-    """An address that is told of the changes of a publication."""
+    """An address that is called when a publication changes."""
 
-    id: UUID = Field(description="The id of the callback; its deliveries are found under it.")
+    id: UUID = Field(description="The id of the callback; its deliveries are listed under it.")
     publication_id: UUID = Field(description="The publication.")
     url: str = Field(description="The address, without user info and query.")
-    last_triggered: Instant | None = Field(description="When it was last called for this publication; null: not yet, or long ago.")
+    last_triggered: Instant | None = Field(
+        description="The time of its last call for this publication; null before the first call, or if it is long ago."
+    )
 
 
 class MediaPublication(Wire):
     """A publication in a response of the media API."""
 
     id: UUID = Field(description="The id of the publication.")
-    target: Annotated[Target, NamedInt(Target)] = Field(description="The target of its destination, when it was created.")
+    target: Annotated[Target, NamedInt(Target)] = Field(description="The target of its destination at the time of creation.")
     destination_id: UUID = Field(description="The destination.")
     content_id: str = Field(description="The content.")
-    date_created: Instant = Field(description="When it was created.")
-    date_started: Instant | None = Field(description="When its publishing last began; null: not yet.")
-    date_completed: Instant | None = Field(description="When it was completed; null: not yet.")
-    details: dict[str, Any] | None = Field(description="What the target says of it; null: nothing, or it cannot be asked.")
-    callbacks: list[PublicationCallback] = Field(description="The addresses that are told of its changes.")
+    date_created: Instant = Field(description="The time when it was created.")
+    date_started: Instant | None = Field(description="The time when its publishing last began; null before the first time.")
+    date_completed: Instant | None = Field(description="The time when it was completed; null until then.")
+    details: dict[str, Any] | None = Field(
+        description="The details reported by the target; null if there are none or the target cannot be queried."
+    )
+    callbacks: list[PublicationCallback] = Field(description="The addresses that are called when it changes.")
 
     @classmethod
     def of(cls, row: PublicationRow, triggered: Triggered, details: Mapping[str, Any] | None) -> Self:
@@ -49,7 +53,7 @@ class VodPublication(MediaPublication):
     """A publication in a response of the VOD publications API."""
 
     destination_name: str = Field(description="The name of the destination.")
-    transaction_id: UUID = Field(description="The same for all publications of one request.")
+    transaction_id: UUID = Field(description="The id of the request, shared by all publications of one request.")
     publication_state: Annotated[PublicationState, NamedInt(PublicationState)] = Field(description="The state.")
     publication_state_string: str = Field(description="The name of the state.")
 
@@ -69,27 +73,29 @@ class LivePublication(VodPublication):
 
 
 class PushStatistics(Wire):
-    """How the stream of a live publication arrives at its target. Without a session nothing was pushed yet."""
+    """The transmission of a live publication to its target. Without a session nothing has been pushed yet."""
 
     publication_id: UUID = Field(description="The publication.")
     publication_state: Annotated[PublicationState, NamedInt(PublicationState)] = Field(description="The state.")
     publication_state_string: str = Field(description="The name of the state.")
-    session: int | None = Field(description="The number of the session that pushes, or pushed last; each has a higher one.")
-    connected: bool = Field(description="Whether the target takes the stream now.")
-    uptime: float = Field(description="Seconds since the target last began to take it; 0: it does not.")
-    bytes: int = Field(description="Bytes of media that the session has sent.")
-    bitrate: float = Field(description="Bits a second over the last seconds.")
-    fps: float = Field(description="Pictures a second over the last seconds.")
-    frames: int = Field(description="Pictures that the session has sent.")
-    reconnects: int = Field(description="How often the connection to the target was lost and came back.")
-    last_error: str | None = Field(description="What went wrong last; null: nothing.")
-    time: Instant | None = Field(description="When this was told.")
-    server: dict[str, Any] | None = Field(description="What the streaming server says that pushes it; null: the product does.")
+    session: int | None = Field(description="The number of the current or last session; later sessions have higher numbers.")
+    connected: bool = Field(description="True if the target takes the stream now.")
+    uptime: float = Field(description="Seconds since the target began to take the stream; 0 if it does not.")
+    bytes: int = Field(description="Bytes of media sent by the session.")
+    bitrate: float = Field(description="Bits per second over the last seconds.")
+    fps: float = Field(description="Pictures per second over the last seconds.")
+    frames: int = Field(description="Pictures sent by the session.")
+    reconnects: int = Field(description="Number of times that the connection to the target was lost and restored.")
+    last_error: str | None = Field(description="The last error; null if there was none.")
+    time: Instant | None = Field(description="The time of the report.")
+    server: dict[str, Any] | None = Field(
+        description="The report of the streaming server that pushes it; null if the product pushes it."
+    )
 
     @classmethod
-    def of(cls, row: PublicationRow, told: Mapping[str, Any]) -> Self:
+    def of(cls, row: PublicationRow, report: Mapping[str, Any]) -> Self:
         state = {"publication_state": row.state, "publication_state_string": row.state.name}
-        return cls.from_values({"publication_id": row.id, **state, **NOTHING_PUSHED, **told})
+        return cls.from_values({"publication_id": row.id, **state, **NOTHING_PUSHED, **report})
 
 
 NOTHING_PUSHED: Final[Mapping[str, Any]] = {
@@ -108,12 +114,12 @@ NOTHING_PUSHED: Final[Mapping[str, Any]] = {
 
 
 class StreamResult(Wire):
-    """What became of one publication of a request about several."""
+    """The result for one publication of a request for several."""
 
     publication_id: UUID = Field(description="The publication.")
     destination_id: UUID = Field(description="The destination.")
-    is_successful: bool = Field(description="Whether it was done.")
-    description: str = Field(description="What was done, or why it was not.")
+    is_successful: bool = Field(description="True if it succeeded.")
+    description: str = Field(description="The result, or the reason why it failed.")
 
     @classmethod
     def of(cls, result: EntryResult) -> StreamResult:
@@ -128,20 +134,20 @@ class StreamResult(Wire):
 class VodPublicationPage(Wire):
     """A page of publications."""
 
-    page_size: int = Field(description="How many entries a page has at most.")
-    total_count: int = Field(description="How many publications the filter finds.")
+    page_size: int = Field(description="The maximum number of entries in a page.")
+    total_count: int = Field(description="Number of publications that match the filter.")
     results: list[VodPublication] = Field(description="The publications of this page.")
 
 
 class OperationResult(Wire):
-    """What came of an operation at the target."""
+    """The result of an operation at the target."""
 
-    description: str = Field(description="What was done, or why it was not.")
-    is_successful: bool = Field(description="Whether the target did it.")
+    description: str = Field(description="The result, or the reason why it failed.")
+    is_successful: bool = Field(description="True if the target carried it out.")
 
 
 class DeletedCount(Wire):
-    deleted_count: int = Field(description="How many were deleted.")
+    deleted_count: int = Field(description="Number of deleted publications.")
 
 
 def _values(row: PublicationRow, triggered: Triggered, details: Mapping[str, Any] | None) -> dict[str, Any]:

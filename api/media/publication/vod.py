@@ -37,7 +37,7 @@ routes = Router("/vodpublications", tag="VOD publications", surface=MEDIA)
 _TARGET_DOWN = {503: "The target of the publication cannot be reached; nothing was changed"}
 
 
-def found(row: PublicationRow | None, key: object) -> PublicationRow:
+def existing(row: PublicationRow | None, key: object) -> PublicationRow:
     if row is None:
         raise NotFound(Publication.KIND, str(key))
     return row
@@ -57,8 +57,8 @@ async def publications_created(request: Request, outcome: Outcome[Publication], 
 async def create_vod_publications(
     request: Request, body: PublishContentsRequest, handlers: PublicationHandlers
 ) -> Outcome[Publication]:
-    """Publish contents at destinations: all of them, or none. Uploads run as jobs; the answer does not wait for them."""
-    return await handlers.create(body.wanted(), invocation=request.invocation)
+    """Publish contents at destinations, all or none. Uploads run as jobs; the response does not wait for them."""
+    return await handlers.create(body.new_publications(), invocation=request.invocation)
 
 
 async def operation_done(request: Request, outcome: Outcome[Publication]) -> Response:
@@ -70,7 +70,7 @@ async def operation_done(request: Request, outcome: Outcome[Publication]) -> Res
 async def publish_vod_publication(
     request: Request, query: PairQuery, handlers: PublicationHandlers, body: PairRequest | None = None
 ) -> Outcome[Publication]:
-    """Have the target make a publication public. Not every target can."""
+    """Make a publication public at its target, if the target supports it."""
     key, destination = _pair(query, body)
     return await handlers.show(key, destination, published=True, invocation=request.invocation)
 
@@ -79,7 +79,7 @@ async def publish_vod_publication(
 async def unpublish_vod_publication(
     request: Request, query: PairQuery, handlers: PublicationHandlers, body: PairRequest | None = None
 ) -> Outcome[Publication]:
-    """Have the target make a publication private. Not every target can."""
+    """Make a publication private at its target, if the target supports it."""
     key, destination = _pair(query, body)
     return await handlers.show(key, destination, published=False, invocation=request.invocation)
 
@@ -88,7 +88,7 @@ async def unpublish_vod_publication(
 async def update_vod_publication(
     request: Request, id: UUID, body: UpdatePublicationRequest, handlers: PublicationHandlers
 ) -> Outcome[Publication]:
-    """Change what is said of a publication. A completed one is changed at its target too, where that can be."""
+    """Change the text of a publication. A completed publication is changed at its target too, if the target supports it."""
     return await handlers.amend(id, body.destination_id, text=body.publication_json, invocation=request.invocation)
 
 
@@ -110,7 +110,7 @@ async def list_vod_publications_of_transaction(
     publications: PublicationQueries,
     presenter: PublicationPresenter,
 ) -> Response:
-    """The VOD publications of one request. An unknown one has none."""
+    """The VOD publications of one request; an empty list for an unknown transaction."""
     listed = await publications.listed(query.filter(transaction_id, kind=PublicationKind.VOD))
     return await presenter.array(VodPublication, listed, query_target=query.query_target)
 
@@ -120,7 +120,7 @@ async def get_vod_publication_of_content(
     request: Request, query: ContentQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
     """The newest VOD publication of a content at a destination."""
-    row = found(await publications.newest(query.content_id, query.destination_id, kind=PublicationKind.VOD), query.content_id)
+    row = existing(await publications.newest(query.content_id, query.destination_id, kind=PublicationKind.VOD), query.content_id)
     shown = await presenter.shown(VodPublication, [row], query_target=query.query_target)
     return Response(200, shown[0], etag=row.version)
 
@@ -129,8 +129,8 @@ async def get_vod_publication_of_content(
 async def get_vod_publication(
     request: Request, id: UUID, query: OneQuery, publications: PublicationQueries, presenter: PublicationPresenter
 ) -> Response:
-    """One VOD publication."""
-    row = found(await publications.find(id, destination_id=query.destination_id, kind=PublicationKind.VOD), id)
+    """The VOD publication with this id."""
+    row = existing(await publications.find(id, destination_id=query.destination_id, kind=PublicationKind.VOD), id)
     shown = await presenter.shown(VodPublication, [row], query_target=query.query_target)
     return Response(200, shown[0], etag=row.version)
 
@@ -139,7 +139,7 @@ async def get_vod_publication(
 async def delete_vod_publication(
     request: Request, id: UUID, query: DeletePairQuery, handlers: PublicationHandlers
 ) -> Outcome[Publication]:
-    """Delete a publication; a running upload is broken off. The answer shows it as it last was."""
+    """Delete a publication; a running upload is broken. The response shows its last state."""
     return await handlers.delete(id, query.destination_id, hard=query.hard_delete, invocation=request.invocation)
 
 
@@ -151,7 +151,7 @@ async def publications_deleted(request: Request, outcome: Outcome[Any]) -> Respo
 async def delete_vod_publications_of_content(
     request: Request, content_id: str, handlers: PublicationHandlers
 ) -> Outcome[Publication]:
-    """Delete all VOD publications of a content. What is at their targets stays there."""
+    """Delete all VOD publications of a content. The published files stay at their targets."""
     return await handlers.delete_of_content(content_id, invocation=request.invocation)
 
 

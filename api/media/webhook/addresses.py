@@ -1,4 +1,4 @@
-"""Addresses of webhooks as a caller may see them: many a query is a credential, and so is many a path."""
+"""Addresses of webhooks as callers may see them. Queries and paths of addresses often contain credentials."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from domain.records.row import RecordRow
 
 
 def address_for(request: Request, url: str) -> str:
-    """The whole address for callers who may write, since they may change it; for others without user info and query."""
+    """Return the whole address for callers that may write, because they may change it; for other callers without user info and
+    query."""
     may_write = WRITE is not None and not WRITE.isdisjoint(request.caller.roles)
     return url if may_write else str(masked(url))
 
 
 def webhook_for(request: Request, webhook: RecordRow) -> RecordRow:
-    """A webhook with the address that the caller may see."""
+    """Return the webhook with the address that the caller may see."""
     shown = address_for(request, webhook.details.webhook_url)
     if shown == webhook.details.webhook_url:
         return webhook

@@ -34,16 +34,17 @@ routes = Router("/webhook/deliveries", tag="Webhooks", surface=MEDIA, stored=Fal
 
 _UNKNOWN: Final = "there is no such delivery"
 _DISABLED: Final = "the webhook is disabled"
-_PENDING: Final = "it is pending already"
+_PENDING: Final = "it is already pending"
 
 
 @routes.get("/", READ, response_model=responses.AllDeliveryCollection)
 async def list_all_deliveries(
     request: Request, query: AllDeliveriesQuery, records: RecordQueries, deliveries: AllDeliveryQueries
 ) -> Response:
-    """The deliveries of all webhooks and of the caller's callbacks, newest first, with every try.
+    """The deliveries of all webhooks and of the caller's callbacks, newest first, with every attempt.
 
-    An admin sees those of all callbacks."""
+    An admin sees the deliveries of all callbacks.
+    """
     filter = AllDeliveriesFilter(
         client=_client(request),
         state=query.state,
@@ -55,13 +56,14 @@ async def list_all_deliveries(
         limit=min(query.page_size, LARGEST),
     )
     page = await deliveries.page(filter)
-    known = await _endpoints(records, [one.webhook for one in page.results])
+    endpoints = await _endpoints(records, [delivery.webhook for delivery in page.results])
     results = [
         responses.DeliveryOfWebhook.model_construct(
-            **dict(responses.Delivery.of(one)), webhook_url=address_for(request, known[one.webhook].details.webhook_url)
+            **dict(responses.Delivery.of(delivery)),
+            webhook_url=address_for(request, endpoints[delivery.webhook].details.webhook_url),
         )
-        for one in page.results
-        if one.webhook in known
+        for delivery in page.results
+        if delivery.webhook in endpoints
     ]
     following = _next_page(filter, page.results[-1]) if page.more else None
     return Response(200, responses.AllDeliveryCollection.model_construct(page_size=filter.limit, results=results, next=following))
@@ -80,21 +82,21 @@ async def resend_deliveries(
     redelivery: Redelivery,
     handlers: WebhookHandlers,
 ) -> Outcome[Endpoint]:
-    """Send finished deliveries again, of any webhooks. The answer says of each whether it is sent again."""
+    """Send finished deliveries of any webhooks again. The response has a result for each."""
     places = await deliveries.places(body.ids, client=_client(request))
-    known = await _endpoints(records, [place.webhook for place in places.values()])
-    enabled = {webhook for webhook, row in known.items() if row.details.disabled_at is None}
+    endpoints = await _endpoints(records, [place.webhook for place in places.values()])
+    enabled = {webhook for webhook, row in endpoints.items() if row.details.disabled_at is None}
     for webhook in enabled:
         await handlers.keep(webhook, invocation=replace(request.invocation, idempotency=None))
     results: list[dict[str, Any]] = []
-    for one in dict.fromkeys(body.ids):
-        error = await _resent(places.get(one), redelivery, enabled=enabled)
-        results.append({"id": str(one), "requeued": error is None, "error": error})
-    return Outcome(result={"requeued": sum(one["requeued"] for one in results), "results": results})
+    for delivery_id in dict.fromkeys(body.ids):
+        error = await _resent(places.get(delivery_id), redelivery, enabled=enabled)
+        results.append({"id": str(delivery_id), "requeued": error is None, "error": error})
+    return Outcome(result={"requeued": sum(delivery_id["requeued"] for delivery_id in results), "results": results})
 
 
 async def _resent(place: DeliveryPlace | None, redelivery: Redelivery, *, enabled: set[UUID]) -> str | None:
-    """Why it is not sent again; None where it is."""
+    """Return the reason why the delivery is not sent again; None if it is."""
     if place is None:
         return _UNKNOWN
     if place.webhook not in enabled:
@@ -103,13 +105,13 @@ async def _resent(place: DeliveryPlace | None, redelivery: Redelivery, *, enable
 
 
 def _client(request: Request) -> str | None:
-    """Whose callbacks the caller may see; None: those of all."""
+    """Return the client whose callbacks the caller may see; None for all clients."""
     return None if Role.ADMIN in request.caller.roles else request.caller.name
 
 
 async def _endpoints(records: RecordQueries, webhooks: Sequence[UUID]) -> dict[UUID, RecordRow]:
-    found = await records.linked((kind, str(key)) for key in set(webhooks) for kind in (Webhook.KIND, Callback.KIND))
-    return {UUID(row.id): row for row in found.values()}
+    rows = await records.linked((kind, str(key)) for key in set(webhooks) for kind in (Webhook.KIND, Callback.KIND))
+    return {UUID(row.id): row for row in rows.values()}
 
 
 def _next_page(filter: AllDeliveriesFilter, last: Delivery) -> str:

@@ -1,7 +1,7 @@
 """Routes of callbacks, which are called for the jobs of one client: docs/reference/api/webhooks.md#callbacks.
 
-No route adds one: a job, or the flow of its Event, names the address. Delete, secret, deliveries, resend, recover and test are
-those of every webhook. All of them are for the client of the jobs, and for an admin.
+No route adds a callback: its address comes from a job or the flow of its Event. The routes for deletion, secret, deliveries,
+resend, recovery and test are those of every webhook. All of them require the client of the jobs or an admin.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 
 @routes.get("/callback/", READ, response_model=CallbackCollection)
 async def list_callbacks(request: Request, query: CallbacksQuery, records: RecordQueries) -> Response:
-    """The callbacks of all clients or of one, by the time when they were made."""
+    """The callbacks of all clients or of one, by the time of their creation."""
     page = await records.page(callback.Callback.KIND, parent=query.client, window=query.window, descending=query.order)
     return Response(200, page_body(page, [Callback.of(row) for row in page.results]), headers=next_page(request, page))
 
 
 @routes.get("/{id}/callback/", READ, response_model=Callback, absent=204)
 async def get_callback(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
-    """One callback."""
-    return CALLBACKS.found(await records.find(callback.Callback.KIND, id), id)
+    """The callback with this id."""
+    return CALLBACKS.single(await records.find(callback.Callback.KIND, id), id)
 
 
 @routes.put("/{id}/callback/", WRITE, response_model=Callback, respond=CALLBACKS.respond)
 async def update_callback(
     request: Request, id: UUID, body: UpdateCallbackRequest, records: RecordQueries, handlers: WebhookHandlers
 ) -> Outcome[Record]:
-    """Enable a callback again, or disable it. No other field of a callback can be changed."""
+    """Enable or disable a callback. No other field of a callback can be changed."""
     await check_own_callback(request, id, records)
     return await handlers.update_callback(id, body.disabled_at, invocation=request.invocation)

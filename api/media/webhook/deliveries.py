@@ -1,7 +1,7 @@
 """Routes of a webhook's deliveries: read them, send them again, test the receiver. docs/reference/api/webhooks.md#deliveries.
 
-They take a webhook of any family, or a callback: this for the client of its jobs, whose `custom_data` they show, and for an admin.
-Deliveries of a deleted webhook are not shown.
+They accept webhooks of any family and callbacks. A callback is accessible to the client of its jobs, whose `custom_data` it
+shows, and to admins. Deliveries of a deleted webhook are not shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook import delivery_responses as responses
 from api.media.webhook.requests import DeliveriesQuery, RecoverQuery
-from api.media.webhook.routes import known
+from api.media.webhook.routes import find_endpoint
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Outcome
 from domain.webhook.endpoint import Endpoint
@@ -39,8 +39,8 @@ _DISABLED: Final = "the webhook is disabled; PUT disabledAt null first"
 async def list_deliveries(
     request: Request, id: UUID, query: DeliveriesQuery, records: RecordQueries, deliveries: DeliveryQueries
 ) -> Response:
-    """The deliveries of a webhook, newest first, with every try."""
-    await known(request, id, records)
+    """The deliveries of a webhook, newest first, with every attempt."""
+    await find_endpoint(request, id, records)
     limit = min(query.page_size, LARGEST)
     filter = DeliveryFilter(state=query.state, event_id=query.event_id, job=query.job_id, before=query.before, limit=limit)
     page = await deliveries.page(id, filter)
@@ -53,8 +53,8 @@ async def list_deliveries(
 async def get_delivery(
     request: Request, id: UUID, delivery_id: UUID, query: FreshQuery, records: RecordQueries, deliveries: DeliveryQueries
 ) -> Response:
-    """One delivery of a webhook. Its receiver gets the id as `webhook-id`."""
-    await known(request, id, records)
+    """The delivery of a webhook with this id, which its receiver gets as `webhook-id`."""
+    await find_endpoint(request, id, records)
     return _delivery(encode(responses.Delivery.of(await _find(id, delivery_id, deliveries))))
 
 
@@ -74,13 +74,13 @@ async def resend_delivery(
     redelivery: Redelivery,
     handlers: WebhookHandlers,
 ) -> Outcome[Endpoint]:
-    """Send a finished delivery again, under the same `webhook-id` and with ten new tries."""
-    webhook = await known(request, id, records)
+    """Send a finished delivery again, under the same `webhook-id` and with ten new attempts."""
+    webhook = await find_endpoint(request, id, records)
     delivery = await _find(id, delivery_id, deliveries)
     _check_enabled(webhook)
     await handlers.keep(id, invocation=request.invocation)
     if not await redelivery.resend(delivery.place):
-        raise Refused("the delivery is pending already")
+        raise Refused("the delivery is already pending")
     pending = responses.Delivery.of(await _find(id, delivery_id, deliveries))
     return Outcome(result={"delivery": encode(pending).decode()})
 
@@ -93,8 +93,8 @@ async def deliveries_recovered(request: Request, outcome: Outcome[Endpoint]) -> 
 async def recover_deliveries(
     request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery, handlers: WebhookHandlers
 ) -> Outcome[Endpoint]:
-    """Send again everything that failed since a time, in order. Notifications count that were left out while it was disabled."""
-    _check_enabled(await known(request, id, records))
+    """Send all deliveries that failed since a time again, in order, including those omitted while the webhook was disabled."""
+    _check_enabled(await find_endpoint(request, id, records))
     await handlers.keep(id, invocation=request.invocation)
     return Outcome(result={"requeued": await redelivery.resend_failed_since(id, query.since)})
 
@@ -105,15 +105,17 @@ async def webhook_tested(request: Request, outcome: Outcome[Endpoint]) -> Respon
 
 @routes.post("/{id}/test/", WRITE, response_model=responses.WebhookTest, if_match=False, respond=webhook_tested)
 async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Outcome[Endpoint]:
-    """Send a sample notification at once, also to a disabled webhook.
+    """Send a sample notification immediately, even to a disabled webhook.
 
-    It is about no existing Event, has `isForced`, and is not kept. A callback gets a notice of a completed job 0."""
-    await known(request, id, records)
+    The notification names no existing Event, has `isForced`, and is not stored. A callback receives a notice of a completed job
+    0.
+    """
+    await find_endpoint(request, id, records)
     return Outcome(result=responses.WebhookTest.of(await probe.probe(id)).model_dump(mode="json"))
 
 
 def _delivery(body: bytes) -> Response:
-    """A delivery has no version: the ETag is a hash of the body, of 63 bits, so that it is a number like all others."""
+    """Return a delivery. It has no version, so its ETag is a hash of the body of 63 bits, a number like all other ETags."""
     return Response(200, body, etag=int.from_bytes(sha256(body).digest()[:8]) >> 1, settled=True)
 
 

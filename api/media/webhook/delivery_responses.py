@@ -25,14 +25,14 @@ class DeliveryStateName(StrEnum):
 
 
 class DeliveryAttempt(Wire):
-    """One try of a delivery."""
+    """An attempt of a delivery."""
 
-    number: int = Field(description="Number of the try, from 1.")
-    started_at: Instant = Field(description="When the try began.")
-    seconds: float = Field(description="How long it took, in seconds.")
-    status: int | None = Field(description="HTTP status of the receiver's answer; null when there was none.")
-    error: str | None = Field(description="Why the try failed; null when it succeeded.")
-    address: str = Field(description="IP address that was called; empty when none was.")
+    number: int = Field(description="Number of the attempt, from 1.")
+    started_at: Instant = Field(description="The time when the attempt began.")
+    seconds: float = Field(description="Duration in seconds.")
+    status: int | None = Field(description="HTTP status of the receiver's answer; null if there was none.")
+    error: str | None = Field(description="The reason why the attempt failed; null if it succeeded.")
+    address: str = Field(description="IP address that was called; empty if none was.")
     response: str = Field(description="First 500 characters of the answer's body; may be empty.")
 
     @classmethod
@@ -49,24 +49,25 @@ class DeliveryAttempt(Wire):
 
 
 class Delivery(Wire):
-    """One notification for one webhook, or one notice for one callback, with all its tries."""
+    """A notification for a webhook or a notice for a callback, with all its attempts."""
 
-    id: UUID = Field(description="Id of the delivery; the receiver gets it as `webhook-id`.")
+    id: UUID = Field(description="Id of the delivery, which the receiver gets as `webhook-id`.")
     webhook_id: UUID = Field(description="Id of the webhook.")
     event_id: UUID | None = Field(description="Id of the Event; null for a notice of a job and for log.sealed.")
     job_id: int | None = Field(description="Number of the job; null unless it is a notice of a job.")
     position: int = Field(description="Position of the write in the event log.")
     state: DeliveryStateName = Field(description="PENDING, DELIVERED or FAILED.")
     action: str = Field(
-        description="Action of the notification: Added, Updated, Deleted, Restored or log.sealed; for a callback the status of its "
+        description="Action of the notification: Added, Updated, Deleted, Restored or log.sealed; for a callback, the status "
+        "of its "
         "job or the state of its infrastructure."
     )
-    payload: dict[str, Any] = Field(description="What was sent as JSON, or its fields where it was sent as a form.")
-    created_at: Instant = Field(description="When the delivery was created.")
-    due_at: Instant | None = Field(description="When it is tried next; null when it is finished.")
-    finished_at: Instant | None = Field(description="When it was delivered or given up; null while it is pending.")
-    error: str | None = Field(description="Why the last try failed; null when it was delivered or not tried yet.")
-    attempts: list[DeliveryAttempt] = Field(description="All tries, the first one first.")
+    payload: dict[str, Any] = Field(description="The JSON that was sent, or its fields if it was sent as a form.")
+    created_at: Instant = Field(description="The time when the delivery was created.")
+    due_at: Instant | None = Field(description="The time of the next attempt; null when it is finished.")
+    finished_at: Instant | None = Field(description="The time when it was delivered or failed finally; null while it is pending.")
+    error: str | None = Field(description="The reason why the last attempt failed; null if it was delivered or not attempted yet.")
+    attempts: list[DeliveryAttempt] = Field(description="All attempts, the oldest first.")
 
     @classmethod
     def of(cls, delivery: queries.Delivery) -> Delivery:
@@ -104,7 +105,7 @@ def _action_of(delivery: queries.Delivery) -> str:
 class DeliveryCollection(Wire):
     """A page of deliveries, newest first."""
 
-    page_size: int = Field(description="Number of deliveries in a page, as it was used: at most 1000.")
+    page_size: int = Field(description="Effective number of deliveries in a page: at most 1000.")
     results: list[Delivery] = Field(description="Deliveries of this page, newest first.")
     next: str | None = Field(description="Address of the next page with the same filters; null on the last page.")
 
@@ -118,41 +119,41 @@ class DeliveryOfWebhook(Delivery):
 class AllDeliveryCollection(Wire):
     """A page of the deliveries of all webhooks, newest first."""
 
-    page_size: int = Field(description="Number of deliveries in a page, as it was used: at most 1000.")
+    page_size: int = Field(description="Effective number of deliveries in a page: at most 1000.")
     results: list[DeliveryOfWebhook] = Field(description="Deliveries of this page, newest first.")
     next: str | None = Field(description="Address of the next page with the same filters; null on the last page.")
 
 
 class ResentDelivery(Wire):
-    """What became of the request to send a delivery again."""
+    """The result of the request to send a delivery again."""
 
     id: UUID = Field(description="Id of the delivery.")
-    requeued: bool = Field(description="Whether it is sent again.")
-    error: str | None = Field(description="Why it is not; null where it is.")
+    requeued: bool = Field(description="True if it will be sent again.")
+    error: str | None = Field(description="The reason why it will not be sent again; null if it will.")
 
 
 class ResentDeliveries(Wire):
-    """What became of each."""
+    """The results of a request to send deliveries again."""
 
-    requeued: int = Field(description="How many deliveries are sent again.")
-    results: list[ResentDelivery] = Field(description="Each that was asked for, in that order.")
+    requeued: int = Field(description="Number of deliveries that will be sent again.")
+    results: list[ResentDelivery] = Field(description="The results in the order of the request.")
 
 
 class RecoveredDeliveries(Wire):
-    """What a recovery did."""
+    """The result of a recovery."""
 
-    requeued: int = Field(description="How many deliveries are sent again.")
+    requeued: int = Field(description="Number of deliveries that will be sent again.")
 
 
 class WebhookTest(Wire):
-    """What came of a test notification."""
+    """The result of a test notification."""
 
     id: UUID = Field(description="The `webhook-id` that was sent.")
-    delivered: bool = Field(description="Whether the receiver answered 2xx.")
-    status: int | None = Field(description="HTTP status of the receiver's answer; null when there was none.")
-    error: str | None = Field(description="Why it failed; null when it was delivered.")
-    seconds: float = Field(description="How long it took, in seconds.")
-    address: str = Field(description="IP address that was called; empty when none was.")
+    delivered: bool = Field(description="True if the receiver answered 2xx.")
+    status: int | None = Field(description="HTTP status of the receiver's answer; null if there was none.")
+    error: str | None = Field(description="The reason why it failed; null if it was delivered.")
+    seconds: float = Field(description="Duration in seconds.")
+    address: str = Field(description="IP address that was called; empty if none was.")
     response: str = Field(description="First 500 characters of the answer's body; may be empty.")
 
     @classmethod

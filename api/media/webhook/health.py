@@ -22,24 +22,28 @@ routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 
 
 class WebhookHealth(Wire):
-    """How the deliveries of a webhook go."""
+    """The state of the deliveries of a webhook."""
 
     webhook_id: UUID = Field(description="Id of the webhook.")
-    webhook_url: str = Field(description="Where it is called.")
-    disabled_at: Instant | None = Field(description="Since when nothing is sent to it; null while it is enabled.")
-    failing_since: Instant | None = Field(description="Since when every attempt has failed; null where the last one succeeded.")
-    succeeded_at: Instant | None = Field(description="When an attempt last succeeded; null where none has.")
-    circuit: Circuit = Field(
-        description="State of the circuit breaker: closed; open after 10 failures in a row, so that nothing is sent for a while; "
-        "half-open while one attempt shows whether the receiver works again."
+    webhook_url: str = Field(description="Address of the webhook.")
+    disabled_at: Instant | None = Field(description="The time when it was disabled; null while it is enabled.")
+    failing_since: Instant | None = Field(
+        description="The time since which every attempt has failed; null if the last attempt succeeded."
     )
-    circuit_since: Instant | None = Field(description="Since when it is in this state; null where it has always been closed.")
-    circuit_until: Instant | None = Field(description="When an open one lets an attempt through; null while it is not open.")
-    pending: int = Field(description="Deliveries that wait, counted up to 1000.")
-    oldest_pending_at: Instant | None = Field(description="When the oldest of them was created; null where none waits.")
-    next_try_at: Instant | None = Field(description="When the first of them is tried next; null where none waits.")
-    delivered: int = Field(description="Of the last 1000 deliveries that ended within 24 hours, those that were delivered.")
-    failed: int = Field(description="Of the same, those that were given up.")
+    succeeded_at: Instant | None = Field(description="The time when an attempt last succeeded; null if none has.")
+    circuit: Circuit = Field(
+        description="State of the circuit breaker: closed; open (paused) after 10 failures in a row; "
+        "half-open while one attempt tests the receiver."
+    )
+    circuit_since: Instant | None = Field(description="The time since which it has this state; null if it has always been closed.")
+    circuit_until: Instant | None = Field(description="The time of the next attempt of an open circuit; null while it is not open.")
+    pending: int = Field(description="Pending deliveries, counted up to 1000.")
+    oldest_pending_at: Instant | None = Field(
+        description="The time when the oldest pending delivery was created; null without one."
+    )
+    next_try_at: Instant | None = Field(description="The time of the next attempt; null if no delivery is pending.")
+    delivered: int = Field(description="Number of deliveries that succeeded, among the last 1000 that ended within 24 hours.")
+    failed: int = Field(description="Number of deliveries that failed finally, among the last 1000 that ended within 24 hours.")
 
     @classmethod
     def of(cls, row: RecordRow, health: EndpointHealth) -> WebhookHealth:
@@ -62,8 +66,8 @@ class WebhookHealth(Wire):
 
 @routes.get("/health", READ, response_model=list[WebhookHealth])
 async def get_webhook_health(request: Request, records: RecordQueries, health: EndpointHealthQueries) -> Response:
-    """How the deliveries of each system-wide webhook go, those that fail first, then those with the most that wait."""
+    """The delivery health of each system-wide webhook: failing webhooks first, then those with the most pending deliveries."""
     rows = {UUID(row.id): row for row in await records.all(Webhook.KIND, without_parent=True)}
-    found = (await health.of(list(rows))).values()
-    ordered = sorted(found, key=lambda one: (one.failing_since is None, -one.failed, -one.pending, str(one.webhook)))
-    return Response(200, [WebhookHealth.of(webhook_for(request, rows[one.webhook]), one) for one in ordered])
+    health_of = (await health.of(list(rows))).values()
+    ordered = sorted(health_of, key=lambda state: (state.failing_since is None, -state.failed, -state.pending, str(state.webhook)))
+    return Response(200, [WebhookHealth.of(webhook_for(request, rows[state.webhook]), state) for state in ordered])

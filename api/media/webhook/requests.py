@@ -1,4 +1,4 @@
-"""Requests of webhooks: docs/reference/api/webhooks.md#fields."""
+"""Requests for webhooks: docs/reference/api/webhooks.md#fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from projections.deliveries.all_webhooks import DeliveryKind
 from projections.deliveries.queries import DeliveryState
 
 MOST_RESENT: Final = 100
-"""Deliveries that one call sends again."""
+"""Deliveries that one call may send again."""
 
 _WebhookUrl = Annotated[
     Text,
@@ -25,7 +25,7 @@ _WebhookUrl = Annotated[
 
 
 class UpdateWebhookRequest(Wire):
-    """Fields of a webhook to change. A field that is absent stays as it is."""
+    """Changes of a webhook. Absent fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"useJsonBody": False, "disabledAt": None}]})
 
@@ -35,7 +35,7 @@ class UpdateWebhookRequest(Wire):
         "and fragment. Required for a new webhook; null keeps the stored one.",
     )
     use_http_basic_authentication: Flag | None = Field(
-        default=None, description="Whether requests carry HTTP basic authentication. Default false; null means the default."
+        default=None, description="True if requests use HTTP basic authentication. Default false; null means the default."
     )
     use_json_body: Flag | None = Field(
         default=None, description="true sends notifications as JSON, false as a form. Default true; null means the default."
@@ -55,12 +55,12 @@ class UpdateWebhookRequest(Wire):
         "value keeps the stored credential of that header; null instead of the text clears all headers.",
     )
     disabled_at: Instant | None = Field(
-        default=None, description="A date-time disables the webhook at once, whatever time it is; null enables it again."
+        default=None, description="Any date-time disables the webhook immediately; null enables it again."
     )
 
 
 class UpdateEventWebhookRequest(UpdateWebhookRequest):
-    """Fields of a webhook of an Event to change. A field that is absent stays as it is."""
+    """Changes of a webhook of an Event. Absent fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"useJsonBody": True}]})
 
@@ -68,7 +68,7 @@ class UpdateEventWebhookRequest(UpdateWebhookRequest):
 
 
 class AddOrUpdateWebhookRequest(UpdateWebhookRequest):
-    """A new webhook, or with `id` the fields of an existing one to change. A new one needs a `webhookUrl`."""
+    """A new webhook or, with `id`, changes of an existing one. A new webhook needs a `webhookUrl`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -85,7 +85,7 @@ class AddOrUpdateWebhookRequest(UpdateWebhookRequest):
 
 
 class AddOrUpdateEventWebhookRequest(AddOrUpdateWebhookRequest):
-    """A new webhook of an Event, or with `id` the fields of an existing one to change. A new one needs a `webhookUrl`."""
+    """A new webhook of an Event or, with `id`, changes of an existing one. A new webhook needs a `webhookUrl`."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -109,29 +109,31 @@ class UpdateCallbackRequest(Wire):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"disabledAt": None}]})
 
-    disabled_at: Instant | None = Field(description="A date-time disables the callback at once; null enables it again. Required.")
+    disabled_at: Instant | None = Field(
+        description="Any date-time disables the callback immediately; null enables it again. Required."
+    )
 
 
 class CallbacksQuery(PageQuery):
-    """A page of callbacks."""
+    """Query of a page of callbacks."""
 
     client: Label | None = Field(default=None, description="Only callbacks of this client; all clients by default.")
 
 
 class DeliveriesQuery(FreshQuery):
-    """A page of a webhook's deliveries."""
+    """Query of a page of a webhook's deliveries."""
 
     state: Annotated[DeliveryState, NamedInt(DeliveryState)] | None = Field(
         default=None, description="Only deliveries in this state: 0 PENDING, 1 DELIVERED, 2 FAILED; all by default."
     )
     event_id: UUID | None = Field(default=None, description="Only deliveries about this Event.")
     job_id: Whole | None = Field(default=None, description="Only deliveries about this job.")
-    before: UUID | None = Field(default=None, description="Id of a delivery: only older ones, without it.")
+    before: UUID | None = Field(default=None, description="Id of a delivery; only older deliveries are listed.")
     page_size: Whole = Field(default=20, description="Deliveries in a page; default 20, at most 1000.")
 
 
 class AllDeliveriesQuery(FreshQuery):
-    """A page of the deliveries of all webhooks."""
+    """Query of a page of the deliveries of all webhooks."""
 
     state: Annotated[DeliveryState, NamedInt(DeliveryState)] | None = Field(
         default=None, description="Only deliveries in this state: 0 PENDING, 1 DELIVERED, 2 FAILED; all by default."
@@ -139,11 +141,11 @@ class AllDeliveriesQuery(FreshQuery):
     webhook_id: UUID | None = Field(default=None, description="Only deliveries of this webhook or callback; all by default.")
     kind: DeliveryKind | None = Field(
         default=None,
-        description="Only those about this: event, job, infrastructure (of an Event) or log (checkpoints); all by default.",
+        description="Only deliveries of this kind: event, job, infrastructure (of an Event) or log (checkpoints); all by default.",
     )
     created_from: Instant | None = Field(default=None, alias="from", description="Created at this time or later.")
     created_to: Instant | None = Field(default=None, alias="to", description="Created at this time or earlier.")
-    before: UUID | None = Field(default=None, description="Id of a delivery: only older ones, without it.")
+    before: UUID | None = Field(default=None, description="Id of a delivery; only older deliveries are listed.")
     page_size: Whole = Field(default=20, description="Deliveries in a page; default 20, at most 1000.")
 
 
@@ -158,6 +160,6 @@ class ResendDeliveriesRequest(Wire):
 
 
 class RecoverQuery(Wire):
-    """From which time on failed deliveries are sent again."""
+    """Query of a recovery of failed deliveries."""
 
     since: Instant = Field(description="Failed deliveries that were created at this time or later. Required.")

@@ -1,4 +1,4 @@
-"""Responses of webhooks: docs/reference/api/webhooks.md#fields."""
+"""Responses for webhooks: docs/reference/api/webhooks.md#fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.records.queries import RecordRow
 
 _SHOWN_ONCE: Final = (
     "Signing secret of a new webhook: whsec_ and base64. It is shown once; null when the answer is repeated under an "
-    "Idempotency-Key, absent when a webhook was changed."
+    "Idempotency-Key, absent if a webhook was changed."
 )
 
 
@@ -29,18 +29,18 @@ class _EventWebhookIds(_WebhookId):
 
 
 class _WebhookFields(Wire):
-    """Bases before the last one come after it in the JSON object."""
+    """The fields of every webhook. Fields of bases that precede the last base come after it in the JSON object."""
 
     webhook_url: str = Field(description="URL that is called.")
-    use_http_basic_authentication: bool = Field(description="Whether requests carry HTTP basic authentication.")
+    use_http_basic_authentication: bool = Field(description="True if requests use HTTP basic authentication.")
     use_json_body: bool = Field(description="true: notifications are sent as JSON; false: as a form.")
-    username: str | None = Field(description="User name for basic authentication; null when there is none.")
+    username: str | None = Field(description="User name for basic authentication; null if there is none.")
     password: str | None = Field(description="Always null, whatever is stored.")
     additional_properties_json: str | None = Field(
-        description="JSON text with extra request headers as it was sent, with null in place of each credential; null when there "
+        description="JSON text with extra request headers as it was sent, with null in place of each credential; null if there "
         "is none."
     )
-    disabled_at: Instant | None = Field(description="When the webhook was disabled; null while it is enabled.")
+    disabled_at: Instant | None = Field(description="The time when the webhook was disabled; null while it is enabled.")
 
 
 class Webhook(_WebhookFields, _WebhookId):
@@ -66,10 +66,10 @@ class AddedEventWebhook(EventWebhook):
 class Callback(Wire):
     """An address that is called for the jobs of one client."""
 
-    id: UUID = Field(description="Id of the callback, made of its client and address.")
+    id: UUID = Field(description="Id of the callback, derived from its client and address.")
     client: str = Field(description="Name of the client whose jobs it is called for.")
     webhook_url: str = Field(description="Address that is called, without its user info and query.")
-    disabled_at: Instant | None = Field(description="When the callback was disabled; null while it is enabled.")
+    disabled_at: Instant | None = Field(description="The time when the callback was disabled; null while it is enabled.")
 
     @classmethod
     def of(cls, row: RecordRow) -> Callback:
@@ -82,7 +82,7 @@ class Callback(Wire):
 class CallbackCollection(Wire):
     """A page of callbacks."""
 
-    page_size: int = Field(description="Number of callbacks in a page, as it was used: at most 1000.")
+    page_size: int = Field(description="Effective number of callbacks in a page: at most 1000.")
     total_count: int = Field(description="Number of callbacks on all pages.")
     results: list[Callback] = Field(description="Callbacks of this page, oldest first unless `order` is DESC.")
 
@@ -97,19 +97,19 @@ class WebhookSecret(Wire):
 
 
 class ForcedNotification(Wire):
-    """A notification that was asked for."""
+    """A notification that was requested."""
 
     event_id: UUID = Field(description="Id of the Event whose webhooks are called.")
 
 
 def webhook_response(webhook: RecordRow) -> Any:
-    """The response of the webhook's family."""
+    """Return the response of the webhook's family."""
     model: type[Wire] = Webhook if webhook.details.family is WebhookFamily.SYSTEM_WIDE else EventWebhook
     return model.model_construct(**_values(webhook))
 
 
 def added_response(webhook: RecordRow, secret: str | None) -> Wire:
-    """The response with the secret of a new webhook."""
+    """Return the response with the secret of a new webhook."""
     system_wide = webhook.details.family is WebhookFamily.SYSTEM_WIDE
     model: type[Wire] = AddedWebhook if system_wide else AddedEventWebhook
     return model.model_construct(**_values(webhook), secret=secret)
@@ -131,7 +131,7 @@ def _values(webhook: RecordRow) -> dict[str, Any]:
 
 
 def endpoint_response(endpoint: RecordRow) -> Any:
-    """The response of a webhook of any family, or of a callback."""
+    """Return the response of a webhook of any family, or of a callback."""
     return Callback.of(endpoint) if endpoint.kind == callback.Callback.KIND else webhook_response(endpoint)
 
 

@@ -1,6 +1,6 @@
 """Routes of system-wide webhooks and of webhooks of one Event: docs/reference/api/webhooks.md.
 
-Each family has its own addresses. There a webhook of another family counts as missing. Callbacks are in `callbacks.py`.
+Each family has its own addresses, where webhooks of the other family do not exist. Callbacks are in `callbacks.py`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from projections.records.queries import BY_CREATION, RecordQueries, RecordRow
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA, stored=False)
-"""An address that older clients use."""
+"""Routes under a misspelled address that older clients use."""
 
 _NO_STORE: Final = (("cache-control", "no-store"),)
 
 
 async def webhook_added(request: Request, outcome: Outcome[Webhook]) -> Response:
-    """A new webhook with its secret, or the changed one."""
+    """Return a new webhook with its secret, or the changed webhook."""
     if not outcome.result.get("added"):
         return await WEBHOOKS.respond(request, outcome)
     webhook = RecordRow.of(outcome.aggregate)
@@ -55,7 +55,7 @@ async def webhook_added(request: Request, outcome: Outcome[Webhook]) -> Response
 async def add_or_update_webhook(
     request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers, ceiling: WebhookCeiling
 ) -> Outcome[Webhook]:
-    """Add a system-wide webhook, or change the one with this id. The secret of a new one is shown in this answer only."""
+    """Add a system-wide webhook, or change the one with this id. The secret of a new webhook is shown only in this response."""
     return await _add_or_update(request, body, handlers, ceiling=ceiling, family=WebhookFamily.SYSTEM_WIDE)
 
 
@@ -71,13 +71,13 @@ async def add_or_update_webhook(
 async def add_or_update_event_webhook(
     request: Request, body: AddOrUpdateEventWebhookRequest, handlers: WebhookHandlers, ceiling: WebhookCeiling
 ) -> Outcome[Webhook]:
-    """Add a webhook of one Event, or change the one with this id. The secret of a new one is shown in this answer only."""
+    """Add a webhook of one Event, or change the one with this id. The secret of a new webhook is shown only in this response."""
     return await _add_or_update(request, body, handlers, ceiling=ceiling, family=WebhookFamily.EVENT)
 
 
 @routes.put("/{id}", WRITE, response_model=responses.Webhook, respond=WEBHOOKS.respond)
 async def update_webhook(request: Request, id: UUID, body: UpdateWebhookRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
-    """Change a system-wide webhook. A field that is absent stays as it is."""
+    """Change a system-wide webhook. Absent fields stay unchanged."""
     return await handlers.update(id, _changes(body), family=WebhookFamily.SYSTEM_WIDE, invocation=request.invocation)
 
 
@@ -85,7 +85,7 @@ async def update_webhook(request: Request, id: UUID, body: UpdateWebhookRequest,
 async def update_event_webhook(
     request: Request, id: UUID, body: UpdateEventWebhookRequest, handlers: WebhookHandlers
 ) -> Outcome[Webhook]:
-    """Change a webhook of an Event, or move it to another Event. A field that is absent stays as it is."""
+    """Change a webhook of an Event, or move it to another Event. Absent fields stay unchanged."""
     return await handlers.update(id, _changes(body), family=WebhookFamily.EVENT, invocation=request.invocation)
 
 
@@ -109,14 +109,14 @@ async def list_event_webhooks(request: Request, event_id: UUID, query: FreshQuer
 
 @routes.get("/{id}", READ, response_model=responses.Webhook, absent=204)
 async def get_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
-    """One system-wide webhook."""
-    return WEBHOOKS.found(_for(request, await find(id, WebhookFamily.SYSTEM_WIDE, records)), id)
+    """The system-wide webhook with this id."""
+    return WEBHOOKS.single(_for(request, await find(id, WebhookFamily.SYSTEM_WIDE, records)), id)
 
 
 @routes.get("/{id}/event/", READ, response_model=responses.EventWebhook, absent=204)
 async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
-    """One webhook of an Event."""
-    return WEBHOOKS.found(_for(request, await find(id, WebhookFamily.EVENT, records)), id)
+    """The webhook of an Event with this id."""
+    return WEBHOOKS.single(_for(request, await find(id, WebhookFamily.EVENT, records)), id)
 
 
 @routes.delete(
@@ -126,7 +126,7 @@ async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, recor
     respond=ENDPOINTS.respond,
 )
 async def delete_webhook(request: Request, id: UUID, records: RecordQueries, handlers: WebhookHandlers) -> Outcome[Record]:
-    """Delete a webhook of any family, or a callback. The answer is the webhook as it was before."""
+    """Delete a webhook of any family, or a callback. The response shows its last state."""
     await check_own_callback(request, id, records)
     return await handlers.delete(id, invocation=request.invocation)
 
@@ -137,7 +137,7 @@ async def secret_rotated(request: Request, outcome: Outcome[Endpoint]) -> Respon
 
 @routes.post("/{id}/secret/", WRITE, response_model=responses.WebhookSecret, respond=secret_rotated)
 async def rotate_webhook_secret(request: Request, id: UUID, records: RecordQueries, handlers: WebhookHandlers) -> Outcome[Endpoint]:
-    """Make a new signing secret, shown in this answer only. For 24 hours requests are signed with the old one too."""
+    """Create a new signing secret, shown only in this response. For 24 hours requests are signed with the old secret too."""
     await check_own_callback(request, id, records)
     return await handlers.rotate_secret(id, invocation=request.invocation)
 
@@ -148,29 +148,30 @@ async def event_notified(request: Request, outcome: Outcome[MediaEvent]) -> Resp
 
 @routes.post("/notify/{eventId}", WRITE, response_model=responses.ForcedNotification, respond=event_notified)
 async def force_notification(request: Request, event_id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
-    """Send a notification about an Event's present state, with `isForced`, to all its webhooks and all system-wide ones."""
+    """Send a notification of an Event's current state, with `isForced`, to all its webhooks and all system-wide webhooks."""
     return await handlers.force_notification(event_id, invocation=request.invocation)
 
 
 async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> RecordRow | None:
-    """The webhook; None where it belongs to another family."""
+    """Return the webhook; None if it belongs to another family."""
     webhook = await records.find(Webhook.KIND, key)
     return webhook if webhook is not None and webhook.details.family is family else None
 
 
-async def known(request: Request, key: UUID, records: RecordQueries) -> RecordRow:
-    """A webhook of any family, or a callback of the caller; or `NotFound`."""
-    found = await records.linked((kind, str(key)) for kind in (Webhook.KIND, Callback.KIND))
-    if not found:
+async def find_endpoint(request: Request, key: UUID, records: RecordQueries) -> RecordRow:
+    """Return a webhook of any family, or a callback of the caller. Raise `NotFound` otherwise."""
+    rows = await records.linked((kind, str(key)) for kind in (Webhook.KIND, Callback.KIND))
+    if not rows:
         raise NotFound(Webhook.KIND, str(key))
-    row = next(iter(found.values()))
+    row = next(iter(rows.values()))
     if isinstance(row.details, CallbackDetails):
         check_owner(request, row.details.client, what="callback")
     return row
 
 
 async def check_own_callback(request: Request, key: UUID, records: RecordQueries) -> None:
-    """A callback is ruled by the client of its jobs, as they are, and by an admin. Its client never changes."""
+    """Raise an error if this is a callback of another client and the caller is not an admin. The client of a callback never
+    changes."""
     row = await records.find(Callback.KIND, key)
     if row is not None:
         check_owner(request, row.details.client, what="callback")

@@ -15,15 +15,15 @@ from domain.kernel.mapper import Catalogue
 
 _LICENCE = {"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"}
 _GUARANTEES = (
-    "What medialedger says unasked: its event log in Kafka, and notifications to webhooks. "
-    "The events of an aggregate, and the notifications of an Event to a webhook, come in the order in which they happened. "
-    "Each comes at least once; a repeat has the same log position in Kafka (`ce_position`), the same `webhook-id` at a webhook."
+    "The messages that medialedger sends: its event log in Kafka, and notifications to webhooks. "
+    "The events of an aggregate, and the notifications of an Event to a webhook, arrive in the order in which they happened. "
+    "Each arrives at least once; a repeat has the same log position in Kafka (`ce_position`), the same `webhook-id` at a webhook."
 )
 _SERVERS = {
     "kafka": {
         "host": "{bootstrap}",
         "protocol": "kafka",
-        "description": "Only where MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS is set.",
+        "description": "Only if MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS is set.",
         "variables": {
             "bootstrap": {"default": "localhost:9092", "description": "A broker of MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS."}
         },
@@ -31,14 +31,15 @@ _SERVERS = {
     "subscriber": {
         "host": "{host}",
         "protocol": "https",
-        "description": "Whatever http or https URL a webhook was made with: its `webhookUrl`.",
+        "description": "The http or https URL of a webhook: its `webhookUrl`.",
         "variables": {"host": {"default": "subscriber.example", "description": "The host and port of the webhook's URL."}},
     },
 }
 
 
 class AsyncApi:
-    """The document. `topic` gives the topic of a kind of aggregate, `partitions` is the number of partitions of each."""
+    """The AsyncAPI document. `topic` returns the topic of a kind of aggregate; `partitions` is the number of partitions of each
+    topic."""
 
     def __init__(self, catalogue: Catalogue, *, version: str, topic: Callable[[str], str], partitions: int) -> None:
         self._catalogue = catalogue
@@ -63,7 +64,7 @@ class AsyncApi:
         }
 
     async def rendered(self) -> Document:
-        """At the first request, in a thread."""
+        """Return the document as JSON, made in a thread at the first request."""
         if self._document is None:
             self._document = await asyncio.to_thread(lambda: Document(to_json(self.describe())))
         return self._document

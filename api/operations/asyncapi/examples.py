@@ -1,4 +1,4 @@
-"""Example values for schemas of the AsyncAPI document, so that a reader sees what a message looks like."""
+"""Example values for schemas of the AsyncAPI document, which show what a message looks like."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMATS: Final = {
 
 
 def example_of(schema: Mapping[str, Any], *, shared: Mapping[str, Any], name: str = "value") -> Any:
-    """A value that fits the schema. A text is the name of its field."""
+    """Return a value that fits the schema. The example of a text is the name of its field."""
     if "const" in schema:
         return schema["const"]
     if "default" in schema:

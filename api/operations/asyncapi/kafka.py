@@ -1,4 +1,4 @@
-"""The part about Kafka: a channel for each kind of aggregate, and a message for each domain event, with its payload as in the log.
+"""The Kafka part: a channel for each kind of aggregate, and a message for each domain event, with its payload as in the log.
 
 The headers are those of `workers/adapters/kafka/cloud_event.py`; a test compares them.
 """
@@ -28,37 +28,38 @@ _HEADERS: dict[str, dict[str, Any]] = {
     "ce_source": {
         "format": "uri-reference",
         "pattern": "^/medialedger/logs/[0-9a-f-]{36}$",
-        "description": "The log that it comes from. A position means something only together with it.",
+        "description": "The log that it comes from. A position is valid only within one log.",
     },
     "ce_epoch": {
         **_NUMBER,
-        "description": "The epoch of the log when it was sent: 1, and one more each time the log was restored. Records of an "
-        "earlier epoch beyond the place from which a later one begins are not in the log any more.",
+        "description": "The epoch of the log when it was sent: 1, incremented each time the log is restored. Records of an "
+        "earlier epoch after the position at which a later one begins are no longer in the log.",
     },
     "ce_id": {"format": "uuid", "description": "The event's own id."},
-    "ce_type": {"description": "The event's topic in the log: what happened."},
-    "ce_subject": {"description": "The aggregate's id; the record's key too."},
-    "ce_time": {"format": "date-time", "description": "When the log recorded it."},
+    "ce_type": {"description": "The event's type in the log."},
+    "ce_subject": {"description": "The aggregate's id; also the key of the record."},
+    "ce_time": {"format": "date-time", "description": "The time when the log recorded it."},
     "ce_sequence": {
         "type": "string",
         "pattern": "^[0-9]{19}$",
-        "description": "The aggregate's version, 1, 2, 3 and so on, with leading zeros: it sorts as text.",
+        "description": "The aggregate's version, 1, 2, 3 and so on, with leading zeros so that it sorts as text.",
     },
-    "ce_position": {**_NUMBER, "description": "Where it lies in the whole log. A repeat has the same."},
-    "ce_after": {**_NUMBER, "description": "All up to this position was sent before the page that holds the record."},
+    "ce_position": {**_NUMBER, "description": "The position in the log. A repeat has the same."},
+    "ce_after": {**_NUMBER, "description": "All records up to this position were sent before the page that holds this record."},
     "ce_actorkind": {
         "enum": [kind.value for kind in ActorKind],
-        "description": "A client with an API key, a person in the console, the product, or a shell. Absent where it was erased.",
+        "description": "A client with an API key, a person in the console, the product, or a shell. Absent if it was erased.",
     },
-    "ce_actor": {"description": "The client whose change it was, or `system`."},
-    "ce_correlationid": {"description": "The X-Transaction-ID of the request that began it, or an id in its place."},
-    "ce_commandid": {"format": "uuid", "description": "The write that it belongs to: events of one write have the same."},
-    "ce_causationid": {"format": "uuid", "description": "The id of the event that led to the write, if one did."},
-    "ce_enduser": {"description": "Who acted through that client, as the client said."},
-    "ce_traceparent": {"description": "The W3C traceparent of that request, where it had one."},
+    "ce_actor": {"description": "The client that made the change, or `system`."},
+    "ce_correlationid": {"description": "The X-Transaction-ID of the request that caused it, or a generated id."},
+    "ce_commandid": {"format": "uuid", "description": "The id of the write that it belongs to; all events of one write share it."},
+    "ce_causationid": {"format": "uuid", "description": "The id of the event that caused the write, if an event did."},
+    "ce_enduser": {"description": "The end user on whose behalf the client acted, as named by the client."},
+    "ce_traceparent": {"description": "The W3C traceparent of that request, if it had one."},
     "ce_dataref": {
         "format": "uri-reference",
-        "description": "Where the event is, if the topic does not take a record of its size: then the record has an empty value.",
+        "description": "The address of the event if the topic does not accept a record of its size; the value of the record "
+        "is empty then.",
     },
 }
 _HEADER_EXAMPLES = {
@@ -81,7 +82,7 @@ _OPTIONAL = frozenset({"ce_actorkind", "ce_causationid", "ce_enduser", "ce_trace
 
 
 class _Schemas(GenerateJsonSchema):
-    """Numbers with their names, and no titles that only repeat the name of a field."""
+    """Generates schemas with the names of enumerated numbers, and without titles that only repeat the name of a field."""
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         described, kind = super().enum_schema(schema), schema["cls"]
@@ -94,7 +95,7 @@ class _Schemas(GenerateJsonSchema):
 
 
 def kafka_part(catalogue: Catalogue, *, topic: Callable[[str], str], partitions: int) -> dict[str, dict[str, Any]]:
-    """Section by section of the document, the components beside the channels."""
+    """Return the sections of the document, the sections of the components next to the channels."""
     payloads, shared = _payloads(catalogue)
     kinds = catalogue.aggregates.items()
     return {
@@ -114,8 +115,8 @@ def _channel(kind: str, events: Iterable[str], *, address: str, partitions: int)
     return {
         "address": address,
         "description": (
-            f"All that happens to aggregates of kind {kind}. Of a payload's fields, null means that it was cleared; "
-            "one that is absent was not touched, or has its default where the event begins the aggregate."
+            f"The events of aggregates of kind {kind}. A field of the payload that is null was cleared; "
+            "an absent field was not changed, or has its default if the event begins the aggregate."
         ),
         "servers": [{"$ref": "#/servers/kafka"}],
         "messages": {event: {"$ref": f"#/components/messages/{event}"} for event in events},
@@ -152,7 +153,7 @@ def _message(event: type[DomainEvent], payload: dict[str, Any], *, shared: dict[
 def _key() -> dict[str, Any]:
     key = {
         "type": "string",
-        "description": "The aggregate's id: a GUID; of a client, its name. All of an aggregate is in one partition.",
+        "description": "The aggregate's id: a GUID, or the name of a client. All events of an aggregate are in one partition.",
     }
     return {"kafka": {"key": key, "bindingVersion": _BINDING}}
 
@@ -167,12 +168,12 @@ def _cloud_event() -> dict[str, Any]:
 
 
 def _payloads(catalogue: Catalogue) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """The payload of each topic, and the schemas that they share."""
+    """Return the payload of each topic, and the schemas that the payloads share."""
     events = catalogue.events
     inputs: list[Any] = [(event, "serialization") for event in events.values()]
-    found, made = models_json_schema(inputs, ref_template=_SCHEMAS + "{model}", schema_generator=_Schemas)
-    places: dict[Any, Any] = {event: reference["$ref"].removeprefix(_SCHEMAS) for (event, _), reference in found.items()}
-    shared = made["$defs"]
+    references, document = models_json_schema(inputs, ref_template=_SCHEMAS + "{model}", schema_generator=_Schemas)
+    places: dict[Any, Any] = {event: reference["$ref"].removeprefix(_SCHEMAS) for (event, _), reference in references.items()}
+    shared = document["$defs"]
     for schema in shared.values():
         if _NAMES in schema:
             schema["description"] = ", ".join(
@@ -182,7 +183,7 @@ def _payloads(catalogue: Catalogue) -> tuple[dict[str, dict[str, Any]], dict[str
 
 
 def _payload(event: type[DomainEvent], schema: dict[str, Any]) -> dict[str, Any]:
-    """As stored: without the envelope, and without the fields that the event was not given."""
+    """Return the payload as stored: without the envelope, and without fields that the event does not set."""
     begins = issubclass(event, FirstEvent) or event.verb() == "restored"
     return {
         "type": "object",

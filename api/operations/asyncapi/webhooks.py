@@ -1,4 +1,4 @@
-"""The part about webhooks: notifications as JSON and as a form, and callbacks of jobs, with their headers."""
+"""The webhook part: notifications as JSON and as a form, and the callbacks, with their headers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "eventId": {"type": "string", "format": "uuid"},
     "referenceId": _TEXT,
     "externalId": _TEXT,
-    "state": {**_names(EventState), "description": "As it was after the change, on a retry too; so the other states."},
+    "state": {**_names(EventState), "description": "The state after the change, on retries too. The other states likewise."},
     "stateChanged": _changed("The state"),
-    "metadataChanged": _changed("Something without a flag of its own"),
+    "metadataChanged": _changed("A field without its own flag"),
     "thumbnailChanged": _changed("The thumbnail"),
-    "isForced": {"type": "boolean", "description": "Somebody asked for the notification."},
+    "isForced": {"type": "boolean", "description": "True if the notification was requested explicitly."},
     "audioChanged": _changed("The audio inputs"),
     "mp4State": _names(Mp4State),
     "mp4StateChanged": _changed("The Mp4State"),
@@ -44,18 +44,18 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "action": {"type": "string", "enum": [action.value for action in Action]},
 }
 _HEADERS = {
-    "webhook-id": {"type": "string", "format": "uuid", "description": "The same on every try."},
+    "webhook-id": {"type": "string", "format": "uuid", "description": "The id of the notification, the same on every attempt."},
     "webhook-timestamp": {
         "type": "string",
         "pattern": "^[0-9]+$",
-        "description": "When this try was sent, in seconds of Unix time.",
+        "description": "The time of this attempt, in seconds of Unix time.",
     },
     "webhook-signature": {
         "type": "string",
         "pattern": "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
         "description": (
             "`v1,` and the Base64 of the HMAC-SHA256 of `<webhook-id>.<webhook-timestamp>.<body>`, under the webhook's secret; "
-            "a second one, under the secret before it, for 24 hours after it was replaced."
+            "for 24 hours after the secret was replaced, a second signature under the previous secret."
         ),
     },
 }
@@ -66,13 +66,13 @@ _CALLBACK_FIELDS: dict[str, dict[str, Any]] = {
     "status": {"type": "string", "enum": [*JOB_STATUSES, *TASK_STATUSES]},
     "workflow": {"type": "string"},
     "content_id": {"type": "string"},
-    "message": {"type": "string", "description": "What went wrong, or what the step says of what it did; may be empty."},
-    "files": {"type": "array", "items": {"type": "string"}, "description": "What was published, below the media root."},
+    "message": {"type": "string", "description": "The error, or the message of the step about its result; may be empty."},
+    "files": {"type": "array", "items": {"type": "string"}, "description": "The published files, below the media root."},
     "metadata": {
         "type": "object",
-        "description": "Of a task, what its step found; of an ended job, that by the names of its steps.",
+        "description": "For a task, the findings of its step; for an ended job, the findings by the names of its steps.",
     },
-    "custom_data": {"description": "As it was submitted, with credentials masked; null without."},
+    "custom_data": {"description": "The data submitted with the job, with credentials masked; null if there were none."},
     "time": {"type": "string", "format": "date-time"},
     "client": {"type": "string"},
 }
@@ -81,12 +81,12 @@ _PROVISION_FIELDS: dict[str, dict[str, Any]] = {
     "infrastructureKey": {"type": "string"},
     "state": {"type": "integer", "enum": [int(state) for state in ENDED]},
     "stateString": {"type": "string", "enum": [state.name for state in ENDED]},
-    "resources": {"type": "array", "items": {"type": "object"}, "description": "Those that are up, as GET shows them."},
+    "resources": {"type": "array", "items": {"type": "object"}, "description": "The provisioned resources, as GET shows them."},
     "time": {"type": "string", "format": "date-time"},
 }
 _OF_A_TASK: dict[str, dict[str, Any]] = {
-    "task": {"type": "string", "description": "The step's name; only where the status is of a task."},
-    "attempt": {"type": "integer", "description": "Counted from 1; only where the status is of a task."},
+    "task": {"type": "string", "description": "The step's name; only if the status is of a task."},
+    "attempt": {"type": "integer", "description": "Number of the attempt, from 1; only if the status is of a task."},
 }
 
 
@@ -148,10 +148,10 @@ _PUBLICATION_FIELDS = {
     "target": {"type": "integer", "enum": [int(target) for target in Target], "description": "The kind of the destination."},
     "publicationState": {"type": "integer", "enum": [int(state) for state in PublicationState]},
     "publicationStateString": {"type": "string", "enum": [state.name for state in PublicationState]},
-    "published": {"type": "boolean", "description": "Whether the target shows it to the public."},
-    "reason": {"type": "string", "description": "Why it failed; otherwise empty."},
+    "published": {"type": "boolean", "description": "True if the target shows it to the public."},
+    "reason": {"type": "string", "description": "The reason why it failed; otherwise empty."},
     "time": {"type": "string", "format": "date-time"},
-    "client": {"type": "string", "description": "Who created the publication."},
+    "client": {"type": "string", "description": "The client that created the publication."},
 }
 _PUBLICATION = {
     "publicationId": "6f9619ff-8b86-4d01-b42d-00c04fc964ff",
@@ -169,7 +169,7 @@ _PUBLICATION = {
 
 
 def webhook_part() -> dict[str, dict[str, Any]]:
-    """Section by section of the document, the components beside the channels."""
+    """Return the sections of the document, the sections of the components next to the channels."""
     json, form_type = "application/json", "application/x-www-form-urlencoded"
     messages = {
         "notification.json": _message("Notification", json, "To a webhook whose `useJsonBody` is true.", example=_NOTIFICATION),
@@ -196,32 +196,39 @@ def webhook_part() -> dict[str, dict[str, Any]]:
     return {
         "channels": {
             "notification": _channel(messages, "the URL of each webhook, of the Event or system-wide"),
-            "job_callback": _channel(_one(callbacks, "job_callback"), "each callback URL of the job, or of the flow of its Event"),
-            "provision_callback": _channel(
-                _one(callbacks, "provision_callback"), "each callback URL of the infrastructure profile, as it was when provisioned"
+            "job_callback": _channel(
+                _single(callbacks, "job_callback"), "each callback URL of the job, or of the flow of its Event"
             ),
-            "publication_callback": _channel(_one(callbacks, "publication_callback"), "each callback URL of the publication"),
+            "provision_callback": _channel(
+                _single(callbacks, "provision_callback"),
+                "each callback URL that the infrastructure profile had when the Event was provisioned",
+            ),
+            "publication_callback": _channel(_single(callbacks, "publication_callback"), "each callback URL of the publication"),
         },
         "operations": {
-            "send.notification": _operation("notification", "One for each webhook and write that changed an Event"),
+            "send.notification": _operation("notification", "One message for each webhook and write that changed an Event"),
             "send.job_callback": _operation(
-                "job_callback", "One for each callback address and change of the job or of a task of it"
+                "job_callback", "One message for each callback address and change of the job or of one of its tasks"
             ),
             "send.provision_callback": _operation(
-                "provision_callback", "One for each callback address when what was asked for is there, failed, or is gone"
+                "provision_callback",
+                "One message for each callback address when the infrastructure is provisioned, has failed or is terminated",
             ),
             "send.publication_callback": _operation(
-                "publication_callback", "One for each callback address when the state changes, or the target shows or hides it"
+                "publication_callback",
+                "One message for each callback address when the state changes, or the target shows or hides the publication",
             ),
         },
         "schemas": {
-            "WebhookHeaders": _whole(_HEADERS, "Standard Webhooks 1.0; beside them, the webhook's own headers."),
-            "Notification": _whole(_FIELDS, "What a write did to an Event."),
-            "NotificationForm": _whole(form, "What a write did to an Event. Null is empty."),
-            "ProvisionCallback": _whole(_PROVISION_FIELDS, "How the work for the infrastructure of an Event ended."),
-            "PublicationCallback": _whole(_PUBLICATION_FIELDS, "What became of a publication."),
+            "WebhookHeaders": _whole(_HEADERS, "Standard Webhooks 1.0, in addition to the webhook's own headers."),
+            "Notification": _whole(_FIELDS, "The effect of a write on an Event."),
+            "NotificationForm": _whole(form, "The effect of a write on an Event. Null is an empty text."),
+            "ProvisionCallback": _whole(
+                _PROVISION_FIELDS, "The outcome of provisioning or terminating the infrastructure of an Event."
+            ),
+            "PublicationCallback": _whole(_PUBLICATION_FIELDS, "The new state of a publication."),
             "JobCallback": {
-                **_whole(_CALLBACK_FIELDS, "What happened to a job or to a task of it."),
+                **_whole(_CALLBACK_FIELDS, "A change of a job or of one of its tasks."),
                 "properties": {**_CALLBACK_FIELDS, **_OF_A_TASK},
             },
         },
@@ -229,14 +236,14 @@ def webhook_part() -> dict[str, dict[str, Any]]:
     }
 
 
-def _one(messages: dict[str, Any], name: str) -> dict[str, Any]:
+def _single(messages: dict[str, Any], name: str) -> dict[str, Any]:
     return {name: messages[name]}
 
 
 def _channel(messages: dict[str, Any], where: str) -> dict[str, Any]:
     return {
         "address": None,
-        "description": f"POST to {where}; with basic authentication if it asks for it.",
+        "description": f"POST to {where}; with basic authentication if it is configured.",
         "servers": [{"$ref": "#/servers/subscriber"}],
         "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in messages},
     }
@@ -246,7 +253,7 @@ def _operation(channel: str, what: str) -> dict[str, Any]:
     return {
         "action": "send",
         "channel": {"$ref": f"#/channels/{channel}"},
-        "summary": f"{what}; tried again unless the answer is 2xx or 410.",
+        "summary": f"{what}; retried unless the answer is 2xx or 410.",
         "bindings": {"http": {"method": "POST", "bindingVersion": "0.3.0"}},
     }
 
@@ -269,7 +276,7 @@ def _whole(properties: dict[str, Any], description: str) -> dict[str, Any]:
 
 
 def _in_form(field: dict[str, Any]) -> dict[str, Any]:
-    """A form holds text: `true` and `false`, and null as empty."""
+    """Return the schema of a field in a form, which holds text: `true` and `false`, and null as an empty text."""
     if field["type"] == "boolean":
         return {**field, "type": "string", "enum": ["true", "false"]}
     choices = {"enum": ["" if choice is None else choice for choice in field["enum"]]} if "enum" in field else {}

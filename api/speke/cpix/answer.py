@@ -21,15 +21,15 @@ from api.speke.cpix.elements import (
     HLS_SIGNALING_DATA,
     PLAIN_VALUE,
     SECRET,
-    added,
-    added_bare,
+    add_bare_child,
+    add_child,
     attribute,
     children,
-    dropped,
-    written,
+    remove_element,
+    replace_text,
 )
 from api.speke.cpix.encryption import DocumentKeys, deliver, encrypt_key
-from api.speke.cpix.parsing import printed
+from api.speke.cpix.parsing import serialize
 from api.speke.cpix.request import CpixRequest
 from api.speke.cpix.signalling import V1_CHILDREN, V2_CHILDREN, Audience, Signalling
 from api.speke.cpix.systems import PLAYLISTS
@@ -40,7 +40,7 @@ _IV: Final = "explicitIV"
 
 
 class ContentKey(Protocol):
-    """A content key. `iv` is the same in every response, and used where the packager sent none."""
+    """A content key. `iv` is the same in every response, and used if the packager sent none."""
 
     @property
     def kid(self) -> UUID: ...
@@ -52,7 +52,7 @@ class ContentKey(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A gap in a template: the index of the key that belongs there, and whether it is written in hexadecimal characters."""
+    """A gap in a template: the index of the key to insert, and whether it is written in hexadecimal characters."""
 
     key: int
     hex_form: bool
@@ -60,23 +60,23 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A response without its keys, which belong in the gaps between its pieces. It holds no key, so it may be cached; the same
-    request has the same template."""
+    """A response without its keys, which are inserted into the gaps between its pieces. It holds no plain key, so it may be
+    cached; the same request has the same template."""
 
     pieces: Sequence[bytes]
     gaps: Sequence[Gap]
 
     @property
     def complete(self) -> bool:
-        """Whether it has no gaps: it holds the keys, encrypted."""
+        """True if there are no gaps: the template holds the keys in encrypted form."""
         return not self.gaps
 
-    def filled(self, given: Sequence[ContentKey]) -> bytes:
+    def filled(self, keys: Sequence[ContentKey]) -> bytes:
         if self.complete:
             return self.pieces[0]
         written = [self.pieces[0]]
         for gap, piece in zip(self.gaps, self.pieces[1:], strict=True):
-            written += (b64encode(in_form(given[gap.key].key, hex_form=gap.hex_form)), piece)
+            written += (b64encode(in_form(keys[gap.key].key, hex_form=gap.hex_form)), piece)
         return b"".join(written)
 
     @property
@@ -88,19 +88,20 @@ def in_form(value: bytes, *, hex_form: bool) -> bytes:
     return value.hex().encode() if hex_form else value
 
 
-def fill(request: CpixRequest, given: Sequence[ContentKey], *, audience: Audience) -> bytes:
-    """`given` in the order of `request.keys`."""
-    return template(request, given, audience=audience).filled(given)
+def fill(request: CpixRequest, keys: Sequence[ContentKey], *, audience: Audience) -> bytes:
+    """Return the response. `given` holds the keys in the order of `request.keys`."""
+    return template(request, keys, audience=audience).filled(keys)
 
 
 def template(request: CpixRequest, given: Sequence[ContentKey], *, audience: Audience) -> Template:
-    """Fills the tree of the request, so each request can be used once. Encrypted keys are part of the template."""
+    """Return the template of a response. It fills the tree of the request, so each request can be used only once. Encrypted keys
+    are part of the template."""
     mark = os.urandom(16).hex()  # random, so the document cannot contain it
     root = request.nodes.tree.getroot()
     if request.version != V1:
         root.attrib.pop("id", "")  # superseded by contentId; an `id` fails AWS's verification
     for plain in list(root.iter(PLAIN_VALUE)):
-        dropped(plain)  # a key that the packager sent is never given back
+        remove_element(plain)  # a key that the packager sent is never returned
     document_keys = DocumentKeys.random() if request.encrypted else None
     if document_keys is not None:
         for recipient in request.nodes.recipients:
@@ -116,7 +117,7 @@ def template(request: CpixRequest, given: Sequence[ContentKey], *, audience: Aud
         _fill_system(node, signalling, request.version)
     for rule, key in request.nodes.rules:
         _name(rule, materials[key].kid)
-    first, *others = printed(request.nodes.tree).split(f"{mark}-".encode())
+    first, *others = serialize(request.nodes.tree).split(f"{mark}-".encode())
     numbered = [piece.split(b"-", 2) for piece in others]
     return Template([first, *(text for _, _, text in numbered)], [Gap(int(key), form == b"1") for key, form, _ in numbered])
 
@@ -124,7 +125,8 @@ def template(request: CpixRequest, given: Sequence[ContentKey], *, audience: Aud
 def _fill_key(
     element: etree._Element, material: KeyMaterial, *, shown: str, fairplay: DrmSettings | None, document_keys: DocumentKeys | None
 ) -> None:
-    """`shown` is the placeholder for a key in plain text. `fairplay`: the client's settings, for a FairPlay key."""
+    """Fill a ContentKey. `shown` is the placeholder for a key in plain text. `fairplay` is the client's settings, for a FairPlay
+    key."""
     _name(element, material.kid)
     if fairplay is not None and material.iv is not None and not attribute(element, _IV):
         hex_form = fairplay.fairplay_hex_form and document_keys is None
@@ -132,16 +134,16 @@ def _fill_key(
     sent = [child for child in children(element) if child.tag == DATA]
     place = element.index(sent[0]) if sent else len(element)
     for child in sent:
-        dropped(child)
-    data = added(element, DATA)
+        remove_element(child)
+    data = add_child(element, DATA)
     element.insert(place, data)
-    secret = added(data, SECRET)
+    secret = add_child(data, SECRET)
     if document_keys is not None:
         encrypt_key(secret, material.key, document_keys)
         return
-    added(secret, PLAIN_VALUE, text=shown)
+    add_child(secret, PLAIN_VALUE, text=shown)
     if fairplay is not None and fairplay.fairplay_direct_plain_value:
-        added(element, PLAIN_VALUE, text=shown)
+        add_child(element, PLAIN_VALUE, text=shown)
 
 
 def _fill_system(node: SystemNode, signalling: Signalling, version: str) -> None:
@@ -151,21 +153,21 @@ def _fill_system(node: SystemNode, signalling: Signalling, version: str) -> None
     for child in children(node.element):
         value = signalling.value(str(child.tag), attribute(child, "playlist"))
         if value is not None:
-            written(child, value)
+            replace_text(child, value)
 
 
 def _add_children(node: SystemNode, version: str) -> None:
     if version == V1:
         for tag, bare in V1_CHILDREN[node.system]:
-            (added_bare if bare else added)(node.element, tag)
+            (add_bare_child if bare else add_child)(node.element, tag)
         return
     for tag in V2_CHILDREN[node.system]:
-        added(node.element, tag)
+        add_child(node.element, tag)
     for playlist in PLAYLISTS:
-        added(node.element, HLS_SIGNALING_DATA).set("playlist", playlist)
+        add_child(node.element, HLS_SIGNALING_DATA).set("playlist", playlist)
 
 
 def _name(element: etree._Element, kid: UUID) -> None:
-    """A kid that was sent keeps its spelling."""
+    """Set the kid of an element. A kid that was sent keeps its spelling."""
     if not attribute(element, "kid"):
         element.set("kid", str(kid))

@@ -1,7 +1,7 @@
-"""The encryption contract of SPEKE v2: which key encrypts which tracks: docs/reference/api/key-provider.md#usage-rules.
+"""The encryption contract of SPEKE v2, which assigns keys to tracks: docs/reference/api/key-provider.md#usage-rules.
 
 A contradictory contract would let a packager encrypt a track with a key that no licence allows for it. The bounds in filters are
-not compared: presets and packagers differ in them.
+not compared, because presets and packagers differ in them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 
 from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import Faults, KeyNode, listed
+from api.speke.cpix.document import Faults, KeyNode, list_members
 from api.speke.cpix.elements import (
     AUDIO_FILTER,
     KEY_PERIOD_FILTER,
@@ -24,7 +24,7 @@ from api.speke.cpix.elements import (
     children,
 )
 from api.speke.cpix.errors import Fault
-from api.speke.cpix.systems import key_meant
+from api.speke.cpix.systems import key_index
 
 _MOST_RULES: Final = 1000
 _ALL: Final = "ALL"
@@ -41,13 +41,13 @@ _BOUNDS: Final = {VIDEO_FILTER: (("minPixels", "maxPixels"),), AUDIO_FILTER: (("
 def rules_of(
     root: etree._Element, keys: Sequence[KeyNode], version: str, *, faults: Faults
 ) -> Sequence[tuple[etree._Element, int]]:
-    """Usage rules with the places of their keys. In v1 they only say which key is for which period."""
-    rules = listed(root, USAGE_RULE_LIST, USAGE_RULE, most=_MOST_RULES, faults=faults)
+    """Return the usage rules with the indexes of their keys. In v1 they only assign keys to periods."""
+    rules = list_members(root, USAGE_RULE_LIST, USAGE_RULE, most=_MOST_RULES, faults=faults)
     if version != V1:
         _check_contract(rules, keys, faults=faults)
         return []
-    meant = [(rule, key_meant(rule, keys, place, faults=faults)) for place, rule in enumerate(rules)]
-    return [(rule, key) for rule, key in meant if key is not None]
+    keyed = [(rule, key_index(rule, keys, place, faults=faults)) for place, rule in enumerate(rules)]
+    return [(rule, key) for rule, key in keyed if key is not None]
 
 
 def _check_contract(rules: Sequence[etree._Element], keys: Sequence[KeyNode], *, faults: Faults) -> None:
@@ -55,58 +55,59 @@ def _check_contract(rules: Sequence[etree._Element], keys: Sequence[KeyNode], *,
         faults.add(Fault.MISSING_CONTRACT)
         return
     named = Counter(attribute(rule, "kid").lower() for rule in rules)
-    known = {str(node.kid) for node in keys}
-    for kid in known - named.keys():
+    key_ids = {str(node.kid) for node in keys}
+    for kid in key_ids - named.keys():
         faults.add(Fault.MALFORMED_CONTRACT, why=f"no ContentKeyUsageRule for KID {kid}")
     for node in keys:
         if named[str(node.kid)] > 1:
             faults.add(Fault.MALFORMED_CONTRACT, node.element, why=f"more than one ContentKeyUsageRule for KID {node.kid}")
     types = Counter((_periods(rule), attribute(rule, "intendedTrackType")) for rule in rules)
-    beside = Counter(_periods(rule) for rule in rules)
+    per_period = Counter(_periods(rule) for rule in rules)
     for rule in rules:
         of_type = types[_periods(rule), attribute(rule, "intendedTrackType")]
-        for why in _wrong_with(rule, known, shared=of_type > 1, alone=beside[_periods(rule)] == 1):
+        for why in _wrong_with(rule, key_ids, shared=of_type > 1, alone=per_period[_periods(rule)] == 1):
             faults.add(Fault.MALFORMED_CONTRACT, rule, why=why)
 
 
-def _wrong_with(rule: etree._Element, known: set[str], *, shared: bool, alone: bool) -> list[str]:
+def _wrong_with(rule: etree._Element, key_ids: set[str], *, shared: bool, alone: bool) -> list[str]:
     kind = attribute(rule, "intendedTrackType")
-    found = []
-    if attribute(rule, "kid").lower() not in known:
-        found.append("a ContentKeyUsageRule@kid names no ContentKey")
+    faults = []
+    if attribute(rule, "kid").lower() not in key_ids:
+        faults.append("a ContentKeyUsageRule@kid names no ContentKey")
     if not kind:
-        found.append("missing ContentKeyUsageRule@intendedTrackType")
+        faults.append("missing ContentKeyUsageRule@intendedTrackType")
     elif shared:
-        found.append("more than one ContentKeyUsageRule has the same intendedTrackType")
+        faults.append("more than one ContentKeyUsageRule has the same intendedTrackType")
     if kind == _ALL and not alone:
-        found.append("intendedTrackType ALL stands beside others")
+        faults.append("intendedTrackType ALL is combined with other types")
     filters = _filters(rule)
     if not filters:
-        found.append("a ContentKeyUsageRule has neither VideoFilter nor AudioFilter")
-    elif not _fits(kind, {str(one.tag) for one in filters}):
-        found.append("a ContentKeyUsageRule has filters that do not fit its intendedTrackType")
-    if kind == _ALL and any(one.attrib for one in filters):
-        found.append("intendedTrackType ALL has a filter with bounds")
-    return found + [why for one in filters for why in _wrong_bounds(one)]
+        faults.append("a ContentKeyUsageRule has neither VideoFilter nor AudioFilter")
+    elif not _fits(kind, {str(filter_.tag) for filter_ in filters}):
+        faults.append("a ContentKeyUsageRule has filters that do not fit its intendedTrackType")
+    if kind == _ALL and any(filter_.attrib for filter_ in filters):
+        faults.append("intendedTrackType ALL has a filter with bounds")
+    return faults + [why for filter_ in filters for why in _wrong_bounds(filter_)]
 
 
 def _fits(kind: str, tags: set[str]) -> bool:
-    """An unknown type may have any filters. `A+B` needs one filter when both are of one kind, else one of each kind."""
+    """Return True if the filters fit the type. An unknown type may have any filters. `A+B` needs one filter if both are of one
+    kind, else one of each kind."""
     if kind == _ALL:
         return tags == {VIDEO_FILTER, AUDIO_FILTER}
-    wanted = {_TRACKS.get(part) for part in kind.split("+")}
-    return None in wanted or tags == wanted
+    expected = {_TRACKS.get(part) for part in kind.split("+")}
+    return None in expected or tags == expected
 
 
-def _wrong_bounds(one: etree._Element) -> list[str]:
-    found = []
-    for low, high in _BOUNDS[str(one.tag)]:
-        bounds = [attribute(one, name) for name in (low, high) if name in one.attrib]
+def _wrong_bounds(filter_: etree._Element) -> list[str]:
+    faults = []
+    for low, high in _BOUNDS[str(filter_.tag)]:
+        bounds = [attribute(filter_, name) for name in (low, high) if name in filter_.attrib]
         if not all(bound.isascii() and bound.isdecimal() and len(bound) <= len(str(2**64)) for bound in bounds):
-            found.append(f"{low} and {high} must be whole numbers")
+            faults.append(f"{low} and {high} must be whole numbers")
         elif len(bounds) > 1 and int(bounds[0]) > int(bounds[1]):
-            found.append(f"{low} is above {high}")
-    return found
+            faults.append(f"{low} is above {high}")
+    return faults
 
 
 def _filters(rule: etree._Element) -> list[etree._Element]:

@@ -15,7 +15,7 @@ from api.speke.cpix.elements import attribute, children, local_name
 from api.speke.cpix.errors import Fault, SpekeError
 from domain.drm.systems import DrmSystem
 
-# For each added element lxml searches all namespaces in scope: with thousands of them a response would take seconds.
+# lxml searches all namespaces in scope for each added element; thousands of namespaces would delay a response by seconds.
 _MOST_NAMESPACES: Final = 100
 
 
@@ -32,7 +32,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class KeyNode:
-    """One ContentKey element. `kid` is None where the packager leaves it to us."""
+    """A ContentKey element. `kid` is None if the packager leaves its choice to the key provider."""
 
     element: etree._Element
     kid: UUID | None
@@ -40,28 +40,28 @@ class KeyNode:
 
 @dataclass(frozen=True, slots=True)
 class SystemNode:
-    """One DRMSystem element; `key` is the index of its ContentKey in the document."""
+    """A DRMSystem element; `key` is the index of its ContentKey in the document."""
 
     element: etree._Element
     system: DrmSystem
     key: int
 
 
-def listed(root: etree._Element, list_tag: str, tag: str, *, most: int, faults: Faults) -> list[etree._Element]:
-    """The members of one list of the document; empty when the list is missing."""
+def list_members(root: etree._Element, list_tag: str, tag: str, *, most: int, faults: Faults) -> list[etree._Element]:
+    """Return the members of one list of the document; empty if the list is missing."""
     lists = [child for child in children(root) if child.tag == list_tag]
     if len(lists) > 1:
         faults.add(Fault.REPEATED_ELEMENT, lists[1], name=local_name(list_tag))
     if lists and len(lists[0].nsmap) > _MOST_NAMESPACES:
         faults.add(Fault.TOO_MANY, lists[0], most=_MOST_NAMESPACES, name="namespace declarations")
-    found = [child for one in lists[:1] for child in children(one) if child.tag == tag]
-    if len(found) > most:
-        faults.add(Fault.TOO_MANY, found[most], most=most, name=local_name(tag))
-    return found[:most]
+    members = [child for list_ in lists[:1] for child in children(list_) if child.tag == tag]
+    if len(members) > most:
+        faults.add(Fault.TOO_MANY, members[most], most=most, name=local_name(tag))
+    return members[:most]
 
 
 def kid_of(element: etree._Element, *, faults: Faults) -> UUID | None:
-    """The kid that was sent; None when it is missing, and when it is not a UUID, which is an error."""
+    """Return the kid that was sent; None if it is missing. A kid that is not a UUID is an error, and None too."""
     sent = attribute(element, "kid")
     if not sent:
         return None
@@ -72,7 +72,7 @@ def kid_of(element: etree._Element, *, faults: Faults) -> UUID | None:
 
 
 def uuid_of(sent: str) -> UUID | None:
-    """Only the usual form: UUID() would also accept braces, URNs and a text without dashes."""
+    """Parse a UUID in the usual form only: UUID() would also accept braces, URNs and a text without dashes."""
     try:
         kid = UUID(sent)
     except ValueError:

@@ -58,17 +58,17 @@ def namespace(tag: str) -> str:
 
 
 def children(element: etree._Element) -> Iterator[etree._Element]:
-    """Without comments and processing instructions."""
+    """Yield the child elements, without comments and processing instructions."""
     return element.iterchildren(etree.Element)
 
 
 def attribute(element: etree._Element, name: str) -> str:
-    """The value, stripped; empty when the attribute is absent."""
+    """Return the value of an attribute, stripped; empty if the attribute is absent."""
     return str(element.get(name, "")).strip()
 
 
-def added(parent: etree._Element, tag: str, *, text: str | None = None) -> etree._Element:
-    """Adds a child, with a prefix that the document declares; else with the usual prefix, declared on the child."""
+def add_child(parent: etree._Element, tag: str, *, text: str | None = None) -> etree._Element:
+    """Add a child, with a prefix that the document declares, or with the usual prefix declared on the child."""
     home = namespace(tag)
     declared = home in parent.nsmap.values()
     child = etree.SubElement(parent, tag, nsmap=None if declared else {_PREFIXES[home]: home})
@@ -76,13 +76,13 @@ def added(parent: etree._Element, tag: str, *, text: str | None = None) -> etree
     return child
 
 
-def added_bare(parent: etree._Element, tag: str) -> etree._Element:
-    """Adds a child without a prefix, in its namespace: some packagers expect these elements like that."""
+def add_bare_child(parent: etree._Element, tag: str) -> etree._Element:
+    """Add a child without a prefix, in its namespace, because some packagers expect these elements in that form."""
     return etree.SubElement(parent, tag, nsmap=cast("dict[str, str]", {None: namespace(tag)}))
 
 
-def dropped(element: etree._Element) -> None:
-    """Removes an element but not the text after it, which lxml would remove too."""
+def remove_element(element: etree._Element) -> None:
+    """Remove an element but not the text after it, which lxml would remove too."""
     parent = element.getparent()
     if parent is None:
         return
@@ -94,8 +94,8 @@ def dropped(element: etree._Element) -> None:
     parent.remove(element)
 
 
-def written(element: etree._Element, text: str) -> None:
-    """Replaces the content of an element; its attributes stay."""
+def replace_text(element: etree._Element, text: str) -> None:
+    """Replace the content of an element; its attributes stay."""
     for child in list(element):
         element.remove(child)
     element.text = text

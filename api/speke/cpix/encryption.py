@@ -1,7 +1,7 @@
 """Content key encryption: CPIX 2.3, "Content key encryption"; docs/reference/api/key-provider.md#encrypted-keys.
 
-A random document key encrypts every content key and a random MAC key authenticates them. Each recipient gets both, encrypted for
-its certificate. When a request names a recipient, its response never has a key in plain text.
+A random document key encrypts every content key and a random MAC key authenticates them. Each recipient receives both, encrypted
+for its certificate. If a request names a recipient, its response never contains a key in plain text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from cryptography.x509 import load_der_x509_certificate
 from lxml import etree
 
-from api.speke.cpix.document import Faults, listed
+from api.speke.cpix.document import Faults, list_members
 from api.speke.cpix.elements import (
     CPIX,
     DATA,
@@ -37,9 +37,9 @@ from api.speke.cpix.elements import (
     PSKC,
     SECRET,
     X509_CERTIFICATE,
-    added,
+    add_child,
     children,
-    dropped,
+    remove_element,
 )
 from api.speke.cpix.errors import Fault
 
@@ -52,13 +52,13 @@ _BLOCK_BYTES: Final = 16
 _MOST_RECIPIENTS: Final = 16
 _SMALLEST_RSA: Final = 2048
 _LARGEST_RSA: Final = 4096
-# SHA-1 is the algorithm's own (xmlenc, 5.5.2); it is not used to sign.
+# The algorithm prescribes SHA-1 (xmlenc, 5.5.2); it is not used to sign.
 _OAEP: Final = OAEP(mgf=MGF1(hashes.SHA1()), algorithm=hashes.SHA1(), label=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """One DeliveryData element and its certificate's key."""
+    """A DeliveryData element and the key of its certificate."""
 
     element: etree._Element
     key: RSAPublicKey
@@ -76,7 +76,7 @@ class DocumentKeys:
         return cls(os.urandom(_DOCUMENT_KEY_BYTES), os.urandom(_MAC_KEY_BYTES))
 
     def encrypt(self, key: bytes, *, iv: bytes) -> tuple[bytes, bytes]:
-        """The cipher value, which begins with the IV, and its MAC."""
+        """Return the cipher value, which begins with the IV, and its MAC."""
         padder = PKCS7(_BLOCK_BYTES * 8).padder()
         padded = padder.update(key) + padder.finalize()
         encryptor = Cipher(AES256(self.document_key), CBC(iv)).encryptor()
@@ -87,31 +87,31 @@ class DocumentKeys:
 
 
 def recipients_of(root: etree._Element, *, faults: Faults) -> Sequence[Recipient]:
-    """Empty when the response may have keys in plain text. A list without a recipient is an error."""
+    """Return the recipients; empty if the response may contain keys in plain text. A list without a recipient is an error."""
     if not any(child.tag == DELIVERY_DATA_LIST for child in children(root)):
         return []
-    elements = listed(root, DELIVERY_DATA_LIST, DELIVERY_DATA, most=_MOST_RECIPIENTS, faults=faults)
+    elements = list_members(root, DELIVERY_DATA_LIST, DELIVERY_DATA, most=_MOST_RECIPIENTS, faults=faults)
     if not elements:
         faults.add(Fault.MISSING_ELEMENT, root, name="DeliveryData in the DeliveryDataList")
-    found = []
+    recipients = []
     for element in elements:
         key = _key_of(element, faults=faults)
         if key is not None:
-            found.append(Recipient(element, key))
-    return found
+            recipients.append(Recipient(element, key))
+    return recipients
 
 
 def deliver(recipient: Recipient, keys: DocumentKeys) -> None:
-    """Adds DocumentKey and MACMethod, directly after DeliveryKey."""
+    """Add DocumentKey and MACMethod, directly after DeliveryKey."""
     for child in list(children(recipient.element)):
         if child.tag in (DOCUMENT_KEY, MAC_METHOD):
-            dropped(child)
-    document_key = added(recipient.element, DOCUMENT_KEY)
+            remove_element(child)
+    document_key = add_child(recipient.element, DOCUMENT_KEY)
     document_key.set("Algorithm", AES_256_CBC)
-    _encrypted(added(added(document_key, DATA), SECRET), RSA_OAEP, recipient.key.encrypt(keys.document_key, _OAEP))
-    mac_method = added(recipient.element, MAC_METHOD)
+    _encrypted(add_child(add_child(document_key, DATA), SECRET), RSA_OAEP, recipient.key.encrypt(keys.document_key, _OAEP))
+    mac_method = add_child(recipient.element, MAC_METHOD)
     mac_method.set("Algorithm", HMAC_SHA512)
-    _encrypted(added(mac_method, f"{{{CPIX}}}Key"), RSA_OAEP, recipient.key.encrypt(keys.mac_key, _OAEP))
+    _encrypted(add_child(mac_method, f"{{{CPIX}}}Key"), RSA_OAEP, recipient.key.encrypt(keys.mac_key, _OAEP))
     delivery_key = next(child for child in children(recipient.element) if child.tag == DELIVERY_KEY)
     for element in (mac_method, document_key):
         at = recipient.element.index(delivery_key) + 1
@@ -119,21 +119,21 @@ def deliver(recipient: Recipient, keys: DocumentKeys) -> None:
 
 
 def encrypt_key(secret: etree._Element, key: bytes, keys: DocumentKeys) -> None:
-    """Fill a Secret with the content key, encrypted."""
+    """Fill a Secret with the encrypted content key."""
     cipher_value, mac = keys.encrypt(key, iv=os.urandom(_BLOCK_BYTES))
     _encrypted(secret, AES_256_CBC, cipher_value)
-    added(secret, f"{{{PSKC}}}ValueMAC", text=b64encode(mac).decode())
+    add_child(secret, f"{{{PSKC}}}ValueMAC", text=b64encode(mac).decode())
 
 
 def _encrypted(parent: etree._Element, algorithm: str, cipher_value: bytes) -> None:
-    value = added(parent, f"{{{PSKC}}}EncryptedValue")
-    added(value, f"{{{ENC}}}EncryptionMethod").set("Algorithm", algorithm)
-    added(added(value, f"{{{ENC}}}CipherData"), f"{{{ENC}}}CipherValue", text=b64encode(cipher_value).decode())
+    value = add_child(parent, f"{{{PSKC}}}EncryptedValue")
+    add_child(value, f"{{{ENC}}}EncryptionMethod").set("Algorithm", algorithm)
+    add_child(add_child(value, f"{{{ENC}}}CipherData"), f"{{{ENC}}}CipherValue", text=b64encode(cipher_value).decode())
 
 
 def _key_of(element: etree._Element, *, faults: Faults) -> RSAPublicKey | None:
     delivery_keys = [child for child in children(element) if child.tag == DELIVERY_KEY]
-    certificates = [found for one in delivery_keys[:1] for found in one.iter(X509_CERTIFICATE)]
+    certificates = [certificate for delivery_key in delivery_keys[:1] for certificate in delivery_key.iter(X509_CERTIFICATE)]
     if len(delivery_keys) != 1 or len(certificates) != 1:
         fault = Fault.MISSING_ELEMENT if not certificates else Fault.REPEATED_ELEMENT
         faults.add(fault, element, name="DeliveryKey with an X509Certificate in a DeliveryData")
@@ -145,6 +145,10 @@ def _key_of(element: etree._Element, *, faults: Faults) -> RSAPublicKey | None:
         faults.add(Fault.BAD_CERTIFICATE, certificates[0], expected="a certificate (base64 of DER)")
         return None
     if not isinstance(key, RSAPublicKey) or not _SMALLEST_RSA <= key.key_size <= _LARGEST_RSA or key.public_numbers().e < 3:
-        faults.add(Fault.BAD_CERTIFICATE, certificates[0], expected=f"one of an RSA key of {_SMALLEST_RSA} to {_LARGEST_RSA} bits")
+        faults.add(
+            Fault.BAD_CERTIFICATE,
+            certificates[0],
+            expected=f"a certificate of an RSA key of {_SMALLEST_RSA} to {_LARGEST_RSA} bits",
+        )
         return None
     return key

@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Fault(Enum):
-    """Code, status and text. docs/reference/speke-errors.md has one row for each."""
+    """The code, status and text of each error. docs/reference/speke-errors.md has one row for each."""
 
     EMPTY = ("SPEKE-4001", 400, "the body is empty")
     NOT_XML = ("SPEKE-4002", 400, "the body is not well-formed XML at line {at}, column {column}")
@@ -48,7 +48,7 @@ class Fault(Enum):
 
 
 class SpekeError(Exception):
-    """One error in a document. `line` is its line in the request, for a person who corrects the document."""
+    """Raised for an error in a document. `line` is its line in the request, for the author of the document."""
 
     def __init__(self, fault: Fault, *, line: int | None = None, **names: object) -> None:
         self.fault = fault
@@ -60,6 +60,6 @@ class SpekeError(Exception):
 
     @property
     def sentence(self) -> str:
-        """For `medialedger keys dry-run`."""
+        """The error as one line for `medialedger keys dry-run`."""
         where = "" if self.line is None else f"line {self.line}: "
         return f"{where}{self.text} ({self.code})"

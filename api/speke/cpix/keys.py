@@ -17,7 +17,7 @@ from uuid import UUID
 from lxml import etree
 
 from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import Faults, KeyNode, kid_of, listed
+from api.speke.cpix.document import Faults, KeyNode, kid_of, list_members
 from api.speke.cpix.elements import (
     CONTENT_KEY,
     CONTENT_KEY_LIST,
@@ -43,8 +43,10 @@ _HLS_METHODS: Final = {"SAMPLE-AES": Scheme.CBCS, "SAMPLE-AES-CTR": Scheme.CENC}
 class RequestedKey:
     """A requested content key.
 
-    `kid` is None where the packager leaves it to us; `slot` then distinguishes several such keys of one period. `period` is ""
-    without key periods, else the period's index, or its id when it has none. `iv` is the one that the packager sent."""
+    `kid` is None if the packager leaves its choice to the key provider; `slot` then distinguishes several such keys of one
+    period. `period` is "" without key periods, else the period's index, or its id if it has no index. `iv` is the IV that the
+    packager sent.
+    """
 
     kid: UUID | None
     period: str
@@ -54,7 +56,7 @@ class RequestedKey:
 
 
 def key_nodes(root: etree._Element, version: str, *, faults: Faults) -> Sequence[KeyNode]:
-    elements = listed(root, CONTENT_KEY_LIST, CONTENT_KEY, most=MOST_KEYS, faults=faults)
+    elements = list_members(root, CONTENT_KEY_LIST, CONTENT_KEY, most=MOST_KEYS, faults=faults)
     if not elements:
         faults.add(Fault.MISSING_ELEMENT, root, name="ContentKey in a ContentKeyList")
     nodes = [KeyNode(element, kid_of(element, faults=faults)) for element in elements]
@@ -69,7 +71,7 @@ def key_nodes(root: etree._Element, version: str, *, faults: Faults) -> Sequence
 
 
 def requested_keys(root: etree._Element, nodes: Sequence[KeyNode], version: str, *, faults: Faults) -> Sequence[RequestedKey]:
-    """Each key with its period. Keys without a kid are numbered in each period, so the same document gets the same keys."""
+    """Return each key with its period. Keys without a kid are numbered in each period, so the same document gets the same keys."""
     periods = _periods_of_keys(root, nodes, faults=faults)
     made: Counter[str] = Counter()
     keys = []
@@ -112,19 +114,20 @@ def _iv_of(node: KeyNode, *, faults: Faults) -> bytes | None:
 
 
 def _periods_of_keys(root: etree._Element, nodes: Sequence[KeyNode], *, faults: Faults) -> Sequence[str]:
-    """The period of each key: by its usage rule; else the only period; else, with as many periods as keys, the one at its index."""
+    """Return the period of each key: from its usage rule, or the only period, or the period at its index if there are as many
+    periods as keys."""
     periods = _periods(root, faults=faults)
     if len(periods) <= 1:
         return [next(iter(periods.values()), "")] * len(nodes)
-    rules = listed(root, USAGE_RULE_LIST, USAGE_RULE, most=_MOST_PERIODS, faults=Faults())
+    rules = list_members(root, USAGE_RULE_LIST, USAGE_RULE, most=_MOST_PERIODS, faults=Faults())
     by_kid = {kid_of(rule, faults=Faults()): _periods_of_rule(rule, periods) for rule in rules}
-    found = []
+    result = []
     for place, node in enumerate(nodes):
         named = by_kid.get(node.kid, []) if node.kid is not None else _named_in_place(place, rules, nodes, periods)
         if len(named) != 1 and node.kid is None:
             faults.add(Fault.UNCLEAR_PERIOD, node.element)
-        found.append(named[0] if named else "")
-    return found
+        result.append(named[0] if named else "")
+    return result
 
 
 def _named_in_place(
@@ -141,9 +144,9 @@ def _periods_of_rule(rule: etree._Element, periods: dict[str, str]) -> list[str]
 
 
 def _periods(root: etree._Element, *, faults: Faults) -> dict[str, str]:
-    """From the id of each period to its index. The index identifies a period, as ids can differ in each request."""
-    found: dict[str, str] = {}
-    for period in listed(root, PERIOD_LIST, PERIOD, most=_MOST_PERIODS, faults=faults):
+    """Return the index of each period by its id. The index identifies a period, because ids can differ in each request."""
+    indexes: dict[str, str] = {}
+    for period in list_members(root, PERIOD_LIST, PERIOD, most=_MOST_PERIODS, faults=faults):
         name, index = attribute(period, "id"), attribute(period, "index")
         if not (name or index):
             faults.add(Fault.MISSING_ATTRIBUTE, period, attribute="ContentKeyPeriod@index")
@@ -152,5 +155,5 @@ def _periods(root: etree._Element, *, faults: Faults) -> dict[str, str]:
         elif len(name) > LONGEST_ID:
             faults.add(Fault.BAD_VALUE, period, attribute="ContentKeyPeriod@id", expected=f"at most {LONGEST_ID} characters")
         else:
-            found[name or index] = str(int(index)) if index else name
-    return found
+            indexes[name or index] = str(int(index)) if index else name
+    return indexes

@@ -1,7 +1,7 @@
-"""Reads a CPIX request: the requested keys and systems, and the tree that becomes the response.
+"""The parser of CPIX requests: the requested keys and systems, and the tree that becomes the response.
 
-docs/reference/api/key-provider.md#request. Reading is strict where an error would make media unplayable or reveal a key;
-other parts are passed on unchanged.
+docs/reference/api/key-provider.md#request. Parsing is strict where an error would make media unplayable or reveal a key; other
+parts are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from api.speke.cpix.elements import CPIX
 from api.speke.cpix.encryption import Recipient, recipients_of
 from api.speke.cpix.errors import Fault, SpekeError
 from api.speke.cpix.keys import RequestedKey, key_nodes, requested_keys
-from api.speke.cpix.parsing import parsed
+from api.speke.cpix.parsing import parse_document
 from api.speke.cpix.systems import check_schemes, system_nodes
 from domain.drm.systems import DrmSystem
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The elements that are filled in. A rule is paired with the index of its key."""
+    """The elements to fill in. A rule is paired with the index of its key."""
 
     tree: etree._ElementTree
     keys: Sequence[KeyNode]
@@ -48,12 +48,13 @@ class CpixRequest:
         return bool(self.nodes.recipients)
 
     def systems_of(self, key: int) -> Sequence[DrmSystem]:
-        """The DRM systems that the key at this index is requested for."""
+        """Return the DRM systems that the key at this index is requested for."""
         return [node.system for node in self.nodes.systems if node.key == key]
 
 
 def read(body: bytes, *, speke_version: str | None = None) -> CpixRequest:
-    """`speke_version` is the header X-Speke-Version, if there is one."""
+    """Parse a request. `speke_version` is the header X-Speke-Version, if there is one. Raise the first `SpekeError` of the
+    document."""
     faults = Faults()
     request = _parsed_request(body, speke_version, faults=faults)
     if request is None or faults.seen:
@@ -62,7 +63,7 @@ def read(body: bytes, *, speke_version: str | None = None) -> CpixRequest:
 
 
 def dry_run(body: bytes) -> list[str]:
-    """All errors of a document, one sentence each; empty when the key provider would accept it."""
+    """Return all errors of a document, one sentence each; empty if the key provider would accept it."""
     faults = Faults()
     try:
         _parsed_request(body, None, faults=faults)
@@ -72,7 +73,7 @@ def dry_run(body: bytes) -> list[str]:
 
 
 def _parsed_request(body: bytes, header: str | None, *, faults: Faults) -> CpixRequest | None:
-    tree = parsed(body)
+    tree = parse_document(body)
     root = tree.getroot()
     if root.tag != f"{{{CPIX}}}CPIX":
         faults.add(Fault.NOT_CPIX, root)
@@ -89,7 +90,7 @@ def _parsed_request(body: bytes, header: str | None, *, faults: Faults) -> CpixR
 
 
 def version_headers(version: str, agent: str) -> Sequence[tuple[str, str]]:
-    """The headers of a response that name the product and the SPEKE version."""
+    """Return the headers that name the product and the SPEKE version."""
     if version == V1:
         return [("speke-user-agent", agent)]
     return [("x-speke-user-agent", agent), ("x-speke-version", version)]

@@ -24,7 +24,7 @@ from domain.drm import content_protection, fairplay, hls, playready, widevine
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import DrmSystem, KeyMaterial, Scheme
 
-# The usual children in SPEKE v1, and whether they are written without a prefix.
+# The usual children in SPEKE v1, and a flag that is True if they are written without a prefix.
 V1_CHILDREN: Final = {
     DrmSystem.WIDEVINE: ((PSSH, True),),
     DrmSystem.PLAYREADY: ((PROTECTION_HEADER, False), (PSSH, False)),
@@ -39,7 +39,7 @@ V2_CHILDREN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The receiver of a response: the client, its settings, and our host, which a FairPlay URI may contain."""
+    """The receiver of a response: the client, its settings, and the server's host, which a FairPlay URI may contain."""
 
     client: str
     host: str
@@ -48,7 +48,7 @@ class Audience:
 
 @dataclass(frozen=True)
 class Signalling:
-    """The data of one system for one key. In v1 a key has no scheme; then the scheme is the traditional one of the system."""
+    """The data of one system for one key. A key of v1 has no scheme; the traditional scheme of the system is used then."""
 
     system: DrmSystem
     material: KeyMaterial
@@ -57,7 +57,7 @@ class Signalling:
     audience: Audience
 
     def value(self, tag: str, playlist: str) -> str | None:
-        """The text of a child, in base64; None for a child that the system does not use."""
+        """Return the text of a child in base64; None for a child that the system does not use."""
         content = self._content(tag, playlist)
         return None if content is None else b64encode(content).decode()
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from lxml import etree
 
 from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import Faults, KeyNode, SystemNode, kid_of, listed, uuid_of
+from api.speke.cpix.document import Faults, KeyNode, SystemNode, kid_of, list_members, uuid_of
 from api.speke.cpix.elements import DRM_SYSTEM, DRM_SYSTEM_LIST, HLS_SIGNALING_DATA, attribute, children, local_name
 from api.speke.cpix.errors import Fault
 from api.speke.cpix.keys import MOST_KEYS, RequestedKey
@@ -27,7 +27,7 @@ _SCHEMES: Final = {
 
 
 def system_nodes(root: etree._Element, keys: Sequence[KeyNode], version: str, *, faults: Faults) -> Sequence[SystemNode]:
-    elements = listed(root, DRM_SYSTEM_LIST, DRM_SYSTEM, most=_MOST_SYSTEMS, faults=faults)
+    elements = list_members(root, DRM_SYSTEM_LIST, DRM_SYSTEM, most=_MOST_SYSTEMS, faults=faults)
     if not elements:
         faults.add(Fault.MISSING_ELEMENT, root, name="DRMSystem in a DRMSystemList")
     nodes = []
@@ -38,7 +38,7 @@ def system_nodes(root: etree._Element, keys: Sequence[KeyNode], version: str, *,
             faults.add(Fault.MISSING_ATTRIBUTE, element, attribute="DRMSystem@kid")
             continue
         place = 0 if system is None else unnamed[system.system_id]
-        key = key_meant(element, keys, place, faults=faults)
+        key = key_index(element, keys, place, faults=faults)
         _check_children(element, faults=faults)
         if system is not None and not attribute(element, "kid"):
             unnamed[system.system_id] += 1
@@ -47,16 +47,16 @@ def system_nodes(root: etree._Element, keys: Sequence[KeyNode], version: str, *,
     return nodes
 
 
-def key_meant(element: etree._Element, keys: Sequence[KeyNode], place: int, *, faults: Faults) -> int | None:
-    """The index of the ContentKey that a DRMSystem or a usage rule is for: by its kid; without a kid the only key, or, when
-    several keys have no kid, the one at `place` among them."""
+def key_index(element: etree._Element, keys: Sequence[KeyNode], place: int, *, faults: Faults) -> int | None:
+    """Return the index of the ContentKey for a DRMSystem or a usage rule. It is selected by kid; without a kid it is the only
+    key, or, if several keys have no kid, the key at `place` among them."""
     sent = attribute(element, "kid")
     kid = kid_of(element, faults=faults)
     if kid is not None:
-        found = next((at for at, node in enumerate(keys) if node.kid == kid), None)
-        if found is None:
+        index = next((at for at, node in enumerate(keys) if node.kid == kid), None)
+        if index is None:
             faults.add(Fault.UNKNOWN_KID, element, kid=kid, name=local_name(str(element.tag)))
-        return found
+        return index
     if sent or not keys:
         return None
     unnamed = [at for at, node in enumerate(keys) if not attribute(node.element, "kid")] or list(range(len(keys)))
@@ -69,7 +69,8 @@ def key_meant(element: etree._Element, keys: Sequence[KeyNode], place: int, *, f
 
 
 def check_schemes(systems: Sequence[SystemNode], keys: Sequence[RequestedKey], version: str, *, faults: Faults) -> None:
-    """A system must be able to decrypt the scheme, else no player could use its data. HLS has a METHOD for two schemes only."""
+    """Check that each system can decrypt its scheme, because no player could use its data otherwise. HLS has a METHOD for two
+    schemes only."""
     for node in systems:
         scheme = keys[node.key].scheme
         if scheme is None:
@@ -96,7 +97,7 @@ def _system_of(element: etree._Element, *, faults: Faults) -> DrmSystem | None:
 
 
 def _check_children(element: etree._Element, *, faults: Faults) -> None:
-    """Each child at most once: repeated children would let a small request cause a huge response."""
+    """Check that no child is repeated: repeated children would let a small request cause a huge response."""
     seen: set[tuple[str, str]] = set()
     for child in children(element):
         tag = str(child.tag)

@@ -262,7 +262,7 @@ async def test_a_client_has_a_limited_number_of_waiting_jobs(engine: httpx.Async
     assert (await engine.post("/engine/settings", json=set_for)).status_code == 200
     jobs = [await submit(engine, headers=studio, run_at=FUTURE) for _ in range(3)]
     refused = await engine.post("/engine/job", json=request(), headers={**studio, "Idempotency-Key": "k"})
-    assert engine_error(refused, 429) == "3 jobs of the client wait, which is its limit"
+    assert engine_error(refused, 429) == "3 jobs of the client are waiting, which is its limit"
     assert refused.headers["retry-after"] == "10"
     engine_error(await engine.post(f"/engine/jobs/{jobs[0]}/rerun", headers=studio), 429)
     await submit(engine)

@@ -113,12 +113,12 @@ async def test_actions_of_clients_are_logged_with_their_names(engine: httpx.Asyn
     assert [one[2] for one in told] == [
         "admin changed the priority from 5 to 1",
         "admin scheduled the job for 2031-05-01T00:00:00.000Z",
-        "admin set run_at to 2031-01-01T00:00:00.000Z, which is past: the job is due",
+        "admin set run_at to 2031-01-01T00:00:00.000Z, which is in the past: the job is due",
         "admin set the semaphore to https://semaphore.test/",
-        "admin took the semaphore away",
+        "admin removed the semaphore",
         "admin paused the job",
         "admin resumed the job",
-        f"admin broke the job off; it is run again as job {again}",
+        f"admin broke the job; it runs again as job {again}",
     ]
     assert json.loads((await records(engine, again))[0]["message"])["rerun_of"] == job
 
@@ -144,9 +144,9 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
         ("INFO", "scheduler", "The job is due and is queued"),
         ("INFO", "controller", "The job is started in slot 1"),
         ("INFO", "worker", "host 1 started the task fetch, attempt 1"),
-        ("INFO", "worker", "The task fetch was given back by a worker that stops"),
+        ("INFO", "worker", "The task fetch was returned to the queue by a worker that is stopping"),
         ("INFO", "worker", "host 2 started the task fetch, attempt 1"),
-        ("WARN", "worker", f"The task fetch failed at attempt 1: no such host; it is tried again at {at}"),
+        ("WARN", "worker", f"The task fetch failed at attempt 1: no such host; it will be retried at {at}"),
         ("INFO", "worker", "host 1 started the task fetch, attempt 2"),
         ("INFO", "worker", f"The task fetch publishes {', '.join(names)}: got it"),
         ("INFO", "worker", "The task fetch is completed"),
@@ -264,7 +264,7 @@ async def test_records_are_sent_as_they_come_until_the_job_ends(engine: httpx.As
     await say(inner, job, "a line\nwith a break")
     assert parsed(await anext(stream))[0][1]["message"] == "a line\nwith a break"
     await engine.put(f"/engine/job/{job}", json={"queue_state": "broken"})
-    assert parsed(await anext(stream))[0][1]["message"] == "admin broke the job off"
+    assert parsed(await anext(stream))[0][1]["message"] == "admin broke the job"
     await say(inner, job, "the last words of a step")
     rest = await _all(stream)
     assert [data.get("message") for _, data in rest] == ["the last words of a step", None]

@@ -74,7 +74,7 @@ async def caller() -> AsyncIterator[httpx.AsyncClient]:
         ("absent", 400, "There is no job 17."),
         ("refused", 400, "a completed job cannot be resumed"),
         ("conflict", 409, "somebody was first"),
-        ("stale", 412, "The current version is 3."),
+        ("stale", 412, "Changed meanwhile: the current version is 3."),
         ("down", 503, "the database is down"),
     ],
 )

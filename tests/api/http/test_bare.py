@@ -83,7 +83,7 @@ async def test_what_does_not_fit_is_400_and_names_the_field(bare: httpx.AsyncCli
 
 async def test_a_role_is_any_text(bare: httpx.AsyncClient) -> None:
     answer = await bare.get("/note/2", headers={"API-KEY": "guest"})
-    assert (answer.status_code, answer.json()["detail"]) == (403, "This call needs one of the roles staff.")
+    assert (answer.status_code, answer.json()["detail"]) == (403, "This call needs the role staff.")
 
 
 async def test_an_exception_that_nobody_foresaw_is_500(bare: httpx.AsyncClient) -> None:

@@ -138,7 +138,7 @@ async def test_a_consumer_that_runs_is_not_forgotten(http: httpx.AsyncClient, in
     await inner.database.execute(runs)
     answer = await http.delete(f"{PATH}/relay one")
     assert_problem(answer, 409)
-    assert "relay one runs: stop the processes" in answer.json()["detail"]
+    assert "relay one is running: stop the processes" in answer.json()["detail"]
     assert [(each["shards"], each["parked"]) for each in await listed(http)] == [(2, 1)]
 
 

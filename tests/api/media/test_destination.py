@@ -129,7 +129,7 @@ async def test_an_activation_tries_the_target_with_its_secrets(http: httpx.Async
     answer = await http.put(f"{PATH}/activate/{key}")
     assert answer.json() == {
         "actionTitle": "Active",
-        "actionDescription": "The target was reached as it is configured; publications go there.",
+        "actionDescription": "The target was reached; publications can be sent to it.",
         "actionRequired": False,
     }
     assert (target.opened, target.calls) == ([(Target.S3, S3)], ["check", "close"])

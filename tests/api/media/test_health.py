@@ -69,10 +69,12 @@ async def test_consumers_that_read_the_log_instead_of_the_broker_are_named_and_t
         await leases.start()
         await leases.hold(MemberState(reads_log_since=time.monotonic() - 61))
     answer = await http.get("/api/health/")
-    said = "callback, webhooks: the log is read, because the broker gives nothing"
+    said = "callback, webhooks: reading the log because the broker is unavailable"
     assert (answer.status_code, answer.json()) == (200, WELL | {"consumers": said})
     found = (await http.get("/api/health/overview/")).json()["attention"]
-    assert "The broker gives nothing for 1 min 1 s: callback, webhooks read the log instead." in [one["text"] for one in found]
+    assert "The broker has been unavailable for 1 min 1 s: callback, webhooks read the log instead." in [
+        one["text"] for one in found
+    ]
     members = [member for one in (await http.get("/api/consumer/")).json() for member in one["members"]]
     assert [member["readsLogSeconds"] > 60 for member in members] == [True, True]
     metrics = (await http.get("/metrics")).text

@@ -57,12 +57,12 @@ async def test_what_needs_attention_is_said_faults_first(inner: Core, database_u
         found = (await http.get(PATH)).json()["attention"]
     assert [one["level"] for one in found] == sorted(one["level"] for one in found)
     said = {one["about"]: one for one in found}
-    assert said["disks"]["text"] == "Too little room on the disk of home."
+    assert said["disks"]["text"] == "There is too little space on the disk of home."
     assert (said["programs"]["level"], "packager is not installed" in said["programs"]["text"]) == ("look", True)
     assert said["jobs"] == {
         "level": "fault",
         "about": "jobs",
-        "text": "Steps of jobs could start, and no process runs them.",
+        "text": "Steps of jobs are ready, but no process runs them.",
         "command": "medialedger workers work",
         "jobs": None,
     }

@@ -26,7 +26,10 @@ async def test_a_page_of_large_events_is_refused_and_a_smaller_one_given(http: h
     refused = await http.get("/api/event/", params={"pageSize": 1000})
     assert refused.status_code == 400
     assert refused.json()["errors"] == [
-        {"field": "pageSize", "message": f"the page has {many * LARGE // 2**20 + 1} MiB, at most 24 are given; ask for fewer"}
+        {
+            "field": "pageSize",
+            "message": f"the page has {many * LARGE // 2**20 + 1} MiB, the limit is 24 MiB; request fewer entries",
+        }
     ]
     given = await http.get("/api/event/", params={"pageSize": many - 2})
     assert (given.status_code, given.json()["totalCount"], len(given.json()["results"])) == (200, many, many - 2)

@@ -58,7 +58,7 @@ async def test_secrets_that_no_key_decrypts_are_told_and_take_nothing_out_of_ser
         said = (await shown.get("/api/health/overview/")).json()
     assert said["unreadableSecrets"] == 1
     assert [(one["level"], one["text"]) for one in said["attention"] if one["about"] == "secrets"] == [
-        ("fault", "1 secret fits no master key of the product, and cannot be decrypted.")
+        ("fault", "1 secret cannot be decrypted: no master key of the product matches.")
     ]
 
 

@@ -213,7 +213,7 @@ async def test_links_need_a_target_and_keep_it(stage: Stage) -> None:
     with pytest.raises(LinkBroken):
         await stage.executor.execute(AddOrUpdateEvent(EVENT, {"room_id": HALL}), invocation=me())
     await given(stage, room(), AddOrUpdateEvent(EVENT, {"room_id": HALL}))
-    with pytest.raises(InUse, match=f"it is in use by event {EVENT}"):
+    with pytest.raises(InUse, match=f"cannot delete: it is used by event {EVENT}"):
         await stage.executor.execute(DeleteRecord(HALL, Room), invocation=me())
     assert await stage.links() == {(f"event:{EVENT}", f"room:{HALL}")}
 

@@ -69,7 +69,7 @@ async def test_a_target_with_links_cannot_be_deleted(inner: Core, database_url: 
     with pytest.raises(InUse) as refused:
         await do(inner, DeleteRecord(hall, Room))
     assert list(refused.value.users) == [f"event {key} 'Final'"]
-    assert refused.value.rule == f"it is in use by event {key} 'Final'"
+    assert refused.value.rule == f"cannot delete: it is used by event {key} 'Final'"
     assert whole(database_url) == 2
     assert await Links(inner.database).users_of([f"room:{hall}"]) == [User("event", str(key), "Final")]
 

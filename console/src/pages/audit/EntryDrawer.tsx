@@ -102,7 +102,7 @@ function Proof({ entry }: { entry: Entry }) {
       <Answered query={proof}>
         {(found) =>
           found === null ? (
-            <p class="faint">No checkpoint has it yet. The log is sealed every minute in which something was written.</p>
+            <p class="faint">No checkpoint includes it yet. The log is sealed every minute in which an event was written.</p>
           ) : (
             <>
               <Facts

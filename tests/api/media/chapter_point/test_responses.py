@@ -33,4 +33,4 @@ def test_every_point_is_below_its_parent_by_start_and_then_by_id() -> None:
 def test_every_point_of_a_circle_is_shown() -> None:
     points = [point(1, 3, "00:00:02"), point(2, 1, "00:00:03"), point(3, 2, "00:00:01"), point(4, 3), point(5, None), point(6, 6)]
     assert numbers(ChapterPointTrees(points).all({})) == [(5, []), (6, []), (3, [(4, []), (1, [(2, [])])])]
-    assert numbers([ChapterPointTrees(points).one(points[1], {})]) == [(2, [(3, [(4, []), (1, [])])])]
+    assert numbers([ChapterPointTrees(points).tree_of(points[1], {})]) == [(2, [(3, [(4, []), (1, [])])])]

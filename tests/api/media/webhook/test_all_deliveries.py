@@ -85,7 +85,7 @@ async def test_a_callback_shows_them_to_its_client_and_to_an_admin(
         resent = await http.post(
             f"{PATH}resend/", json={"ids": [str(delivery_id(callback.webhook, 9, ordering_key="job:17"))]}, headers=headers
         )
-        expected = "it is pending already" if shown else "there is no such delivery"
+        expected = "it is already pending" if shown else "there is no such delivery"
         assert (resent.json()["requeued"], resent.json()["results"][0]["error"]) == (0, expected)
 
 
@@ -102,7 +102,7 @@ async def test_several_are_sent_again_and_each_says_whether(
     assert answers[0].json() == answers[1].json()
     assert answers[0].json()["requeued"] == 2
     told = [(one["id"], one["error"]) for one in answers[0].json()["results"]]
-    reasons = [None, None, "it is pending already", "the webhook is disabled", "there is no such delivery"]
+    reasons = [None, None, "it is already pending", "the webhook is disabled", "there is no such delivery"]
     assert told == list(zip(ids, reasons, strict=False))
     assert await places(http, state="FAILED") == []
     assert await last(inner) == before

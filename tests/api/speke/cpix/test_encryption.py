@@ -142,7 +142,7 @@ def test_a_key_of_another_size_is_refused(bits: int, request: pytest.FixtureRequ
     signed = x509.CertificateBuilder(name, name, public, 1, NOW, NOW + timedelta(days=1)).sign(signer, hashes.SHA256())
     der = b64encode(signed.public_bytes(Encoding.DER)).decode()
     (said,) = dry_run(v1(more=delivery(der)).encode())
-    assert "X509Certificate is not one of an RSA key of 2048 to 4096 bits" in said
+    assert "X509Certificate is not a certificate of an RSA key of 2048 to 4096 bits" in said
 
 
 def test_a_key_that_is_not_rsa_is_refused() -> None:

@@ -136,7 +136,7 @@ CONTRACTS = [
     (VIDEO + AUDIO + rule(KID.replace("0", "1"), "SD", "<cpix:VideoFilter/>"), "a ContentKeyUsageRule@kid names no ContentKey"),
     (rule(KID, "", "<cpix:VideoFilter/>") + AUDIO, "missing ContentKeyUsageRule@intendedTrackType"),
     (VIDEO + rule(OTHER_KID, "VIDEO", "<cpix:VideoFilter/>"), "more than one ContentKeyUsageRule has the same intendedTrackType"),
-    (rule(KID, "ALL", "<cpix:VideoFilter/><cpix:AudioFilter/>") + AUDIO, "intendedTrackType ALL stands beside others"),
+    (rule(KID, "ALL", "<cpix:VideoFilter/><cpix:AudioFilter/>") + AUDIO, "intendedTrackType ALL is combined with other types"),
     (VIDEO + rule(OTHER_KID, "AUDIO", ""), "a ContentKeyUsageRule has neither VideoFilter nor AudioFilter"),
     (
         VIDEO + rule(OTHER_KID, "AUDIO", "<cpix:VideoFilter/>"),
