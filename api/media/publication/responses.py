@@ -147,7 +147,7 @@ class OperationResult(Wire):
 
 
 class DeletedCount(Wire):
-    deleted_count: int = Field(description="Number of deleted publications.")
+    deleted_count: int = Field(description="Number of deleted records.")
 
 
 def _values(row: PublicationRow, triggered: Triggered, details: Mapping[str, Any] | None) -> dict[str, Any]:
