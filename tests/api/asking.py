@@ -30,7 +30,7 @@ class Logged:
 
 
 async def logged(inner: Core, stream: str | None = None) -> list[Logged]:
-    """What was appended, to everything or to one aggregate."""
+    """Return the events of the whole log, or of one aggregate."""
     events = [
         Logged(event.position, event.stream, event.topic, json.loads(event.state), json.loads(event.metadata))
         for event in await read(inner.database, 0, limit=10_000)
@@ -43,12 +43,12 @@ async def topics(inner: Core, stream: str) -> list[str]:
 
 
 async def of_event(inner: Core, key: str) -> list[str]:
-    """What happened to a media Event, without the common prefix."""
+    """Return the types of the events of a media Event, without the common prefix."""
     return [topic.removeprefix("event.") for topic in await topics(inner, f"event:{key}")]
 
 
 async def last(inner: Core) -> int:
-    """How many events there are: positions have no holes."""
+    """Return the number of events in the log, which is the last position because positions have no gaps."""
     return await head(inner.database)
 
 

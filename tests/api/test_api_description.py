@@ -24,7 +24,7 @@ _VERBS: Final = (
 )
 _VERB: Final = re.compile(f"({_VERBS})([A-Z0-9]|$)")
 KINDS: Final = ("fields", "parameters", "examples", "names")
-"""What `_missing` looks for: descriptions of fields and parameters, examples of bodies, names that begin with a verb."""
+"""The checks of `_missing`: descriptions of fields and parameters, examples of bodies, and names that begin with a verb."""
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_the_example_of_a_key_request_can_be_read(operations: dict[str, Operatio
 
 
 def _missing(document: dict[str, Any]) -> dict[str, list[str]]:
-    """What lacks a description, an example or a verb, by kind."""
+    """Return the parts of the document that lack a description, an example or a verb, by kind."""
     missing: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for name, operation in _operations(document).items():
         missing["fields"].update(_fields_without_description(document, operation))

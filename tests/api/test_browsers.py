@@ -97,7 +97,7 @@ async def test_a_page_links_to_the_next_one(http: httpx.AsyncClient) -> None:
 
 
 async def test_options_names_the_methods_that_a_405_names(http: httpx.AsyncClient) -> None:
-    """Also where pages of other origins may send only some of them."""
+    """This also holds for paths where pages of other origins may use only some of the methods."""
     paths = {spec.path for router in ROUTES for spec in router.specs}
     answered = 0
     for path in sorted(paths):

@@ -1,4 +1,4 @@
-"""What every route tells caches, over all routes of the product."""
+"""The caching headers of all routes of the product."""
 
 from __future__ import annotations
 

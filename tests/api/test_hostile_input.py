@@ -1,5 +1,7 @@
-"""Whatever is sent to whatever route: a 4xx with a problem body, and nothing appended. Made from the declarations, so that a new
-route is attacked from its first day."""
+"""Hostile input to every route is answered with a 4xx and a problem body, and appends nothing.
+
+The requests are generated from the declarations, so that a new route is attacked from its first day.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,8 @@ def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
 
 
 def resource(declaration: RouteSpec) -> str:
-    """Whose id `{id}` is: the segment before it, `room`. Webhooks are three families with one such segment."""
+    """Return the resource that `{id}` belongs to: the segment before it, such as `room`. Webhooks are three families with one
+    such segment."""
     if declaration.path.endswith("/webhook/{id}/callback/"):
         return CALLBACK
     if declaration.path.endswith("/webhook/{id}/event/"):
@@ -264,7 +267,7 @@ async def test_a_mebibyte_is_just_not_too_much(http: httpx.AsyncClient) -> None:
 
 
 async def test_what_is_indexed_may_have_600_characters_of_any_script(http: httpx.AsyncClient, inner: Core) -> None:
-    """Of random characters, which do not shrink: an index entry of PostgreSQL holds some 2,700 bytes."""
+    """The characters are random and do not compress: an index entry of PostgreSQL holds about 2,700 bytes."""
     text = "".join(chr(random.Random(7 + n).randrange(0x20000, 0x2A000)) for n in range(600))
     room = await add_room(http, text, referenceId=text)
     shown = await add(http, Title=text, RefId=text, ExternalId=text, RoomId=room, Tags=[{"name": text}])

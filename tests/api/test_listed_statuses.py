@@ -75,16 +75,16 @@ WITH_UNKNOWN: Mapping[str, dict[str, Any]] = {
 }
 """Bodies that name what is not there. The last of them make it."""
 NAMED_IN_QUERY = {"GET /api/audit/export": f"?aggregate=event&id={UNKNOWN}"}
-"""What the query of a route may name, and is not there."""
+"""Queries that name a resource that does not exist."""
 _IDS = ("id", "contentId", "eventId", "channelId", "itemId", "deliveryId")
 EACH = {
     "PUT /api/media/livepublication/start/all/",
     "PUT /api/media/livepublication/stop/all/",
     "DELETE /api/media/livepublication/",
 }
-"""What is tried one by one: the answer is 200, and says what became of each."""
+"""Routes that process several entries: they answer 200 with a result for each entry."""
 SESSIONS = {"POST /console/session", "GET /console/session", "DELETE /console/session"}
-"""Of browsers: they are no part of the catalogue, and need no key."""
+"""Routes of browser sessions, which are not in the catalogue and need no key."""
 REQUIRED = {
     "from": "1",
     "position": "1",
@@ -202,7 +202,7 @@ async def test_503_is_listed_where_the_database_is_needed(http: httpx.AsyncClien
 
 
 async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
-    """For a POST by a key that is in use. Whatever else is written may lose a race."""
+    """A POST gets it for an idempotency key in use. Every other write may lose a race."""
     posts = [name for name, spec in SPECS.items() if spec.keeps_answer]
     assert (await http.post("/api/room/", json={"name": "x"}, headers={"Idempotency-Key": "k"})).status_code == 201
     for name in posts:

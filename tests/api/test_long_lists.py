@@ -45,7 +45,7 @@ async def read(http: httpx.AsyncClient, ids: dict[str, str]) -> dict[str, tuple[
 
 
 async def several(http: httpx.AsyncClient) -> str:
-    """More than one of each kind that has a list of its own. The answer is the id of an infrastructure profile."""
+    """Add several records of each kind that has its own list. Return the id of an infrastructure profile."""
     for name in ("Zoo", "an arena", "Hall"):
         await add_room(http, name)
         await add_flow(http, name)

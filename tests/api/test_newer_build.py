@@ -1,4 +1,4 @@
-"""What a newer build wrote: a process of an older one says that it cannot answer, and never decides without it."""
+"""Events of a newer build: a process of an older build reports that it cannot answer, and never decides without them."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ async def ask(caller: httpx.AsyncClient, name: str, headers: dict[str, str]) -> 
 
 
 def answered(answer: httpx.Response, name: str) -> None:
-    """Whatever the key is; where a job, a file or a live stream is named, it is an unknown one."""
+    """Check that the call is answered, whatever the key is. Jobs, files and live streams in the call do not exist."""
     if "{job_id}" in name:
         assert engine_error(answer, 400)
     elif "/provision/callback/" in name:
@@ -377,7 +377,7 @@ def answered(answer: httpx.Response, name: str) -> None:
 
 
 def refused(answer: httpx.Response, status: int, name: str) -> None:
-    """In the words of the route's surface."""
+    """Check that the call is refused in the form of the route's surface."""
     if declared()[name].surface is KEY_PROVIDER:
         assert answer.status_code == status, name
         assert answer.headers["x-error-code"] == f"SPEKE-{status}0"

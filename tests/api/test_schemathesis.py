@@ -222,7 +222,7 @@ EXISTING: dict[str, Callable[[httpx.Client], Parameters]] = {
     "/engine": of_job,
     "/api": of_event,
 }
-"""By the start of a path: makes what its parameters name."""
+"""Functions that create the resources of a path's parameters, by the start of the path."""
 
 
 def existing(served: Served, path: str) -> Parameters:

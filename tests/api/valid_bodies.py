@@ -119,11 +119,11 @@ _AT_DESTINATION = (
     "PUT /api/vodpublications/unpublish/",
     "PUT /api/vodpublications/{id}",
 )
-"""Whose destination `things` names: the product gives it its id."""
+"""Requests that name the destination of `things`, whose id the product assigns."""
 
 
 async def add_compositions(http: httpx.AsyncClient) -> None:
-    """One that waits, so that no job is needed, and one for an encoder."""
+    """Add a composition that waits, so that no job is needed, and one for an encoder."""
     encoder = VALID["POST /api/compose/encoder/"]
     configuration = json.dumps({"encoders": [{"name": "e", "supportsComposition": True}]})
     encoder["event"]["channelId"] = await add_channel(http, name="Composing", configurationJson=configuration)

@@ -31,7 +31,7 @@ ADDRESSES: Final = {
     "/audit/:kind/:id": "/audit/room/{room}?with=0",
     "/clients": "/clients",
 }
-"""What is opened of each page of `console/src/pages/index.ts`."""
+"""The addresses of the pages in `console/src/pages/index.ts` that the tests open."""
 
 
 def _made(http: httpx.Client, path: str, body: Any, **headers: str) -> str:
@@ -42,7 +42,7 @@ def _made(http: httpx.Client, path: str, body: Any, **headers: str) -> str:
 
 
 def filled(http: httpx.Client) -> dict[str, str]:
-    """One of each kind that the pages show, and an Event on the air."""
+    """Add one record of each kind that the pages show, and an Event on the air."""
     now = system_clock()
     room = _made(http, "/api/room/", {"name": "Hall"})
     channel = _made(http, "/api/channel/", {"name": "One"})

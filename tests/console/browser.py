@@ -92,7 +92,7 @@ async def sign_in(page: Page, key: str) -> None:
 
 
 async def violations(page: Page) -> list[str]:
-    """Of the rules of accessibility, WCAG 2.2 AA and best practices, in both themes: each with the first elements that break it."""
+    """Return the violations of WCAG 2.2 AA and best practices in both themes, each with the first elements that cause it."""
     await page.evaluate(_axe())
     found: list[str] = []
     for theme in _THEMES:

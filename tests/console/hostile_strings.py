@@ -214,4 +214,4 @@ _LONG: Final = (
     "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverleihung" * 5,
 )
 HOSTILE_STRINGS: Final = (*_MARKUP, *_CODE, *_WRITING, *(text[:600] for text in _LONG))
-"""At most 600 characters: no title may be longer."""
+"""Hostile texts of at most 600 characters, the limit of titles."""

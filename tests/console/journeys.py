@@ -27,7 +27,7 @@ def bar(page: Page, event: str) -> Locator:
 
 
 async def open_page(page: Page, path: str) -> None:
-    """Of the console that the page shows."""
+    """Open a path of the console that the page shows."""
     origin = urlsplit(page.url)
     await page.goto(f"{origin.scheme}://{origin.netloc}/console/{path}")
 
@@ -51,7 +51,7 @@ async def goes_on_air_from_the_lane(page: Page, event: str, *, condition: str, p
 
 
 async def marks_a_chapter(page: Page, http: httpx.Client, event: str, *, title: str) -> None:
-    """From the drawer of a live Event with this title."""
+    """Mark a chapter in the drawer of a live Event with this title."""
     await page.get_by_role("dialog", name="Event", exact=True).get_by_role("link", name=title).click()
     await page.get_by_role("tab", name="Chapters").click()
     await expect(page.locator(".position")).to_contain_text("live")
@@ -66,7 +66,7 @@ async def marks_a_chapter(page: Page, http: httpx.Client, event: str, *, title: 
 
 
 async def stops_and_sees_the_film(page: Page) -> None:
-    """From the page of a live Event."""
+    """Stop a live Event on its page and watch the film."""
     await page.get_by_role("tab", name="Sessions").click()
     await expect(page.get_by_role("region", name="Encoders").locator(".badge")).to_have_text("Running")
     await confirm(page, "Stop")
@@ -92,7 +92,7 @@ async def moves(page: Page) -> None:
 
 
 async def finds_a_failed_job(page: Page, number: int, *, content: str) -> None:
-    """And reads why. It ends on the overview of the job."""
+    """Find a failed job and read the reason. The journey ends on the overview of the job."""
     await open_page(page, "jobs")
     await expect(page.get_by_role("tab", name="Failed")).to_have_attribute("aria-selected", "true")
     await page.get_by_role("link", name=f"{number} {content}").click()
@@ -117,13 +117,13 @@ async def finds_a_failed_delivery(page: Page, url: str, *, condition: str, havin
 
 
 async def resends(page: Page, row: Locator) -> None:
-    """It ends with the drawer of the delivery."""
+    """Send a delivery again. The journey ends with the drawer of the delivery."""
     await row.click()
     await page.get_by_role("button", name="Resend").click()
 
 
 async def goes_to_version(page: Page, version: int, *, newest: int) -> None:
-    """By the slider of a history, from its beginning."""
+    """Go to a version with the slider of a history, from its beginning."""
     slider = page.get_by_role("slider", name="Version")
     await slider.focus()
     await slider.press("Home")
@@ -134,7 +134,7 @@ async def goes_to_version(page: Page, version: int, *, newest: int) -> None:
 
 
 def title_row(page: Page) -> Locator:
-    """Of the differences between two versions."""
+    """Return the row of the title in the differences between two versions."""
     return page.get_by_role("row", name=re.compile("^Title"))
 
 
@@ -168,7 +168,7 @@ async def verifies_the_log_and_takes_it_away(page: Page, event: str, *, folder: 
 
 
 async def exports_as_table(page: Page) -> str:
-    """What the audit shows, as CSV."""
+    """Return the entries that the audit shows, as CSV."""
     await page.get_by_role("button", name="Export").click()
     async with page.expect_download() as table:
         await page.get_by_role("button", name="Make CSV").click()

@@ -85,7 +85,7 @@ async def test_what_the_owner_of_the_database_has_edited_is_named(browser: Brows
 
 
 def _position(http: httpx.Client, event: str) -> int:
-    """Of the newest entry of an Event in the log."""
+    """Return the position of the newest entry of an Event in the log."""
     asked: dict[str, str | int] = {"aggregate": "event", "id": event, "order": "DESC", "pageSize": 1}
     return int(http.get("/api/audit/events/", params=asked).json()["results"][0]["position"])
 

@@ -1,4 +1,4 @@
-"""What each page says of a server that is frozen, killed and back again, and of a read that fails alone."""
+"""Messages of the pages about a server that freezes, is killed and returns, and about a single read that fails."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BARE: Final = """() => [...document.querySelectorAll('.bar, .block')]
 
 @dataclass
 class Observation:
-    """What one page showed, in its states. Texts are those of the whole page. `asked` are paths of the API."""
+    """The texts of one page in its states. Texts are those of the whole page. `asked` are paths of the API."""
 
     url: str
     login: StorageState
@@ -109,7 +109,7 @@ async def observed(browser: Browser, mortal: tuple[Products, Product]) -> dict[s
 
 
 async def _opened(page: Page, address: str, login: StorageState) -> Opened:
-    """With a clock that the test can put forward."""
+    """Open a page with a clock that the test can move forward."""
     page.set_default_timeout(60_000)
     await page.clock.install()
     asks: set[str] = set()
@@ -162,7 +162,7 @@ async def test_a_page_says_that_the_server_is_gone_and_nothing_on_it_looks_curre
 
 @pytest.mark.parametrize("path", OPENED)
 async def test_a_read_that_fails_alone_is_said_on_its_page(browser: Browser, observed: dict[str, Observation], path: str) -> None:
-    """Each of them in turn. What it would have told is unknown, and nothing stands in its place as if it were the answer."""
+    """Each read fails in turn. The page says that its data are unknown, and shows nothing in their place."""
     seen = observed[path]
     context = await browser.new_context(storage_state=seen.login)
     page = await context.new_page()

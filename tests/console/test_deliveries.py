@@ -44,7 +44,7 @@ class _Hook(BaseHTTPRequestHandler):
         self.wfile.write(ANSWER)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the output belongs to the tests."""
+        """Print nothing, because the output belongs to the tests."""
 
 
 @contextmanager

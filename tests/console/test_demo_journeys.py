@@ -53,7 +53,7 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """Its home is new: nothing is there but the folder above it."""
+    """A running demo in a new home; only the folder above the home exists."""
     folder = tmp_path_factory.mktemp("demo")
     folder.chmod(0o755)
     with products() as started:
@@ -100,7 +100,7 @@ async def test_an_operator_puts_the_next_event_on_air_and_watches_its_film(brows
 
 
 async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery(browser: Browser, demo: Demo) -> None:
-    """As admin: the job is another client's."""
+    """The operator is an admin, because the job belongs to another client."""
     with demo.client("admin") as http:
         [failed] = [job for job in jobs(http) if job["failed"]]
         captures = [job for job in jobs(http) if job["workflow"] == "vod_capture"]

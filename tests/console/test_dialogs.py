@@ -117,7 +117,7 @@ class Crawl:
         await expect(self.page.locator(".skeleton")).to_have_count(0)
 
     async def _is_open(self, count: int) -> bool:
-        """After the page has drawn what a click has changed."""
+        """Return True if a dialog is open after the page has drawn the result of a click."""
         await self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return await self.dialogs.count() >= count
 
@@ -135,7 +135,7 @@ class Crawl:
             self.unfocused[title] = await self.page.evaluate(FOCUSED)
 
     async def _lead_on(self) -> None:
-        """What the dialog itself opens."""
+        """Open the dialogs that the dialog itself leads to."""
         for place in range(await self.page.locator(LEADS_ON).count()):
             button = self.page.locator(LEADS_ON).nth(place)
             if not await button.count():
@@ -172,7 +172,7 @@ class Crawl:
         await self.page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
 
     async def pictured(self, title: str, width: int) -> None:
-        """For people who look at them."""
+        """Save a picture for a visual check by people."""
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ def licence_server() -> Iterator[Licences]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Print nothing."""
 
     made = Licences()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -112,7 +112,7 @@ def shown(http: httpx.Client, event: str) -> dict[str, object]:
 
 
 def content_key(http: httpx.Client, event: str, kid: UUID) -> bytes:
-    """As a licence server gets it: from the key provider."""
+    """Return the key as a licence server gets it: from the key provider."""
     names = 'xmlns:c="urn:dashif:org:cpix" xmlns:s="urn:aws:amazon:com:speke"'
     asked = (
         f'<c:CPIX {names} id="{event}"><c:ContentKeyList><c:ContentKey kid="{kid}"/></c:ContentKeyList><c:DRMSystemList>'

@@ -28,7 +28,7 @@ PROVISIONING_FAILED: Final = 2
 MOST: Final = 195
 """Bytes: lists show at least 200 characters of a name."""
 BEGINNING: Final = 90
-"""What is looked for of a long text: lists cut it, between the halves of a character too."""
+"""Length of the part of a long text that is searched: lists cut texts, even between the halves of a character."""
 
 
 def _packed(texts: Sequence[str], longest: int, between: str) -> list[str]:
@@ -49,12 +49,12 @@ FILE_NAMES: Final = [
     for text in HOSTILE_STRINGS
     if text.isprintable() and text == text.strip() and len(text.encode()) < 200 and not re.search(r"[/\\]|^\.|Cookie", text)
 ]
-"""Those that the API takes as the id of a content. What looks like a credential, such as a cookie, jobs do not show."""
+"""Names that the API accepts as the id of a content. Jobs do not show texts that look like credentials, such as a cookie."""
 CONTENTS: Final = _packed(FILE_NAMES, 200, " ")
 PLAIN: Final = [
     text for text in HOSTILE_STRINGS if text.isascii() and text.isprintable() and text == text.strip() and len(text) <= 128
 ]
-"""Those that the header `X-Actor` can carry."""
+"""Texts that the header `X-Actor` can carry."""
 MORE: Final = (
     *("/schedule?date=2041-07-08", "/jobs/{failed}", "/jobs/{failed}?part=log", "/jobs/{job}?part=timeline"),
     *("/destinations?destination={destination}", "/destinations?tab=films", "/destinations?tab=live"),
@@ -87,7 +87,7 @@ SHOWN: Final = "[...document.querySelectorAll('main bdi')].map(one => one.textCo
 
 @pytest.fixture(scope="module")
 def ids(spoilt: Product) -> Iterator[dict[str, str]]:
-    """What the addresses name."""
+    """The ids in the addresses of the pages."""
     with client(spoilt, KEY) as http, ExitStack() as open_until_the_end:
         _, webhook = open_until_the_end.enter_context(failed_webhook(http))
         yield {"webhook": webhook, **_fill(http)}
@@ -105,7 +105,7 @@ def _id(made: Any) -> str:
 
 
 def _fill(http: httpx.Client) -> dict[str, str]:
-    """Each text in a name, title, reference, description, tag, parameter, file, message: of everything that has one."""
+    """Use each text as a name, title, reference, description, tag, parameter, file and message wherever there is such a field."""
     http.headers["client"] = "admin"  # jobs ask for it
     http.put("/api/client/admin", json={"roles": ["admin"], "trustActor": True}).raise_for_status()
     rooms = [_id(_made(http, "/api/room/", {"name": text, "referenceId": text})) for text in NAMES]

@@ -36,7 +36,7 @@ async def test_a_page_that_comes_late_says_that_it_is_loading(signed_in: Page) -
 
 
 async def test_a_page_that_could_not_be_loaded_is_tried_again(signed_in: Page, guest: Visitor) -> None:
-    """Its code is refused, then its style; each time it comes without a new start of the console."""
+    """Its code is refused first, then its style; each time the page loads later without a restart of the console."""
     guest.expected += ["Failed to load resource", "Failed to fetch", "Unable to preload"]
     for part in (CODE, STYLE):
         await signed_in.goto(f"{_origin(signed_in)}/console/events")

@@ -54,7 +54,7 @@ def _reader(http: httpx.Client) -> str:
 
 
 async def test_an_operator_goes_live_marks_a_chapter_and_watches_the_film(signed_in: Page, http: httpx.Client) -> None:
-    """From the lane to the film."""
+    """The journey goes from the lane to the film."""
     station = Station(http, f"console-{uuid4().hex[:8]}")
     now = system_clock()
     event = station.event(

@@ -137,7 +137,7 @@ async def test_a_schedule_goes_out_and_comes_in_as_csv(signed_in: Page, http: ht
 
 
 async def test_a_change_of_many_goes_on_and_is_told_after_its_page_was_left(signed_in: Page, http: httpx.Client) -> None:
-    """Its rows leave the list as they are deleted, and the page is left before the last one is."""
+    """The rows leave the list as they are deleted, and the user leaves the page before the last one is."""
     mark = uuid4().hex[:8]
     events = [_event(http, title=f"Gone {mark}", scheduledStart=f"{DAY}T08:00:00Z") for _ in range(2)]
     await _open(signed_in, f"date={DAY}&view=table&search={mark}")

@@ -1,4 +1,4 @@
-"""What kind of actor an event has: no name decides whether it was the product, a client or a person."""
+"""The kind of actor of an event. No name makes an actor the product, a client or a person."""
 
 from __future__ import annotations
 

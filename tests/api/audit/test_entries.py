@@ -219,7 +219,7 @@ async def test_the_hash_of_a_key_is_not_shown(http: httpx.AsyncClient) -> None:
 async def test_an_export_has_the_hash_of_a_key_for_admins_only(
     http: httpx.AsyncClient, inner: Core, database_url: str, tmp_path: Path
 ) -> None:
-    """It fits all the same, as the whole log, as a part of it, and as all events of one client; also where the cause of such an
+    """The export still verifies as the whole log, as a part of it, and as all events of one client, also if the cause of such an
     event was erased."""
     key_hash = sha256(http.headers["API-KEY"].encode()).hexdigest()
     auditor = {"API-KEY": await introduce(inner, "auditor", "auditor")}

@@ -1,4 +1,4 @@
-"""What is known of the log's integrity, the list of checkpoints, the verifier, and the kinds of the log."""
+"""The state of the log's integrity, the list of checkpoints, the verifier, and the kinds of aggregates."""
 
 from __future__ import annotations
 

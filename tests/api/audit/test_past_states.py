@@ -20,7 +20,7 @@ async def recorded(inner: Core, position: int) -> datetime:
 
 
 async def a_later_millisecond(inner: Core) -> None:
-    """Until the database's clock shows another millisecond than the last event's."""
+    """Wait until the database's clock shows a later millisecond than the last event."""
     shown = iso(await recorded(inner, await last(inner)))
     while True:
         row = await inner.database.row("SELECT clock_timestamp()")

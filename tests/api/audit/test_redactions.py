@@ -105,7 +105,7 @@ async def test_an_erased_event_can_be_changed_again(http: httpx.AsyncClient, inn
 
 
 async def test_another_process_cannot_bring_it_back(http: httpx.AsyncClient, inner: Core, second: Core, database_url: str) -> None:
-    """It remembers the aggregate as it was. What it decides on that is in conflict, and decided again on the log."""
+    """The process remembers the aggregate with its content. A decision on that state is a conflict, and is repeated on the log."""
     key = await marked_event(http, inner, database_url)
     await do(second, AddOrUpdateEvent(UUID(key), {"ref_id": f"by the other {MARK}"}))
     following = Redactions(second.database, second.redactor, second.executor)
@@ -157,7 +157,7 @@ class _BeforeTheCommit:
 async def test_an_erasure_waits_for_a_part_of_the_index_that_is_being_inserted(
     http: httpx.AsyncClient, inner: Core, database_url: str
 ) -> None:
-    """That part was read before the erasure, and would bring the name back."""
+    """The part was read before the erasure, and would restore the name."""
     await add_room(http, "Hall")
     held = _BeforeTheCommit(inner.database)
     filling = asyncio.create_task(fill(cast("Database", held)))

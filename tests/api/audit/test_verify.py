@@ -17,7 +17,7 @@ from workers.audit.verification import LogVerification
 
 
 def tamper(database_url: str, statement: str) -> None:
-    """As somebody who holds the database itself might: past the log's own triggers."""
+    """Change the log past its own triggers, as an owner of the database could."""
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("SET session_replication_role = replica")
         changed = connection.execute(statement.encode()).rowcount

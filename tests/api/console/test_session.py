@@ -35,7 +35,7 @@ NAME = "medialedger_session"
 
 @pytest.fixture
 async def browser(http: httpx.AsyncClient, application: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """Has cookies and no key; the client `admin` is there."""
+    """A client with cookies and without a key. The client `admin` exists."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=HERE) as client:
         yield client
 
@@ -170,7 +170,7 @@ FROM_PAGES: tuple[tuple[dict[str, str], int, int], ...] = (
     ({}, 200, 403),
     ({"Referer": f"{HERE}/console/"}, 200, 403),
 )
-"""What a browser says of the page, and the statuses of a read and of a change."""
+"""Headers that a browser sends about the page, and the statuses of a read and of a change."""
 
 
 async def test_only_pages_of_this_origin_may_use_the_cookie(browser: httpx.AsyncClient) -> None:

@@ -218,7 +218,7 @@ def followers(inner: Core) -> LogFollower:
 
 
 def parsed(frames: bytes) -> list[tuple[str, dict[str, Any]]]:
-    """Of each message its id, or the name of its event, and its data."""
+    """Return the id or the name of the event of each message, and its data."""
     told = []
     for frame in frames.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in frame.split("\n") if ": " in line)
@@ -278,7 +278,7 @@ async def test_a_failed_job_ends_its_stream_with_the_reason(engine: httpx.AsyncC
 
 
 class Interrupted(LogFollower):
-    """Those whose database is away at some looks."""
+    """A follower whose database is unavailable at some polls."""
 
     looks = 0
 

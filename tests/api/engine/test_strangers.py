@@ -1,4 +1,4 @@
-"""What callers without a key see of jobs: no credential, and no address of the inside."""
+"""The view of jobs for callers without a key: no credentials, and no internal addresses."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SAYINGS = {
     **{text.format(secret): secret for text, secret in GIVEN},
     **{address: address for address in ADDRESSES},
 }
-"""What is said, and what of it nobody may read."""
+"""Texts, each with the part of it that must stay hidden."""
 
 
 @pytest.fixture
 def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
-    """What the endpoints are given by a server with a public address."""
+    """The services of the endpoints for a server with a public address."""
     files = MediaDirectory(media_root)
     return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, own_hosts=[OWN])
 
@@ -84,7 +84,7 @@ def open_paths(number: int) -> list[str]:
 
 
 def leaks(text: str) -> list[str]:
-    """Also in JSON inside JSON."""
+    """Return the secrets in a text, also from JSON inside JSON."""
     spellings = {secret: {secret, json.dumps(secret)[1:-1], json.dumps(json.dumps(secret))[3:-3]} for secret in SAYINGS.values()}
     spellings[MACHINE] = {MACHINE}
     spellings["callback-hunter2"] = {"callback-hunter2"}

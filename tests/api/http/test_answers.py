@@ -1,4 +1,4 @@
-"""What comes back: headers, problems, the transaction id."""
+"""Responses: headers, problems, and the transaction id."""
 
 from __future__ import annotations
 

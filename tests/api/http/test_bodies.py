@@ -1,4 +1,4 @@
-"""What a body may be, and that nothing it may be breaks anything."""
+"""Valid, invalid and hostile bodies of requests."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ LONG = "x" * (1024 * 1024 + 1)
 
 
 async def test_each_check_comes_before_the_next(toy: Toy) -> None:
-    """One request that is wrong in every way, put right step by step."""
+    """A request that is wrong in every way is corrected step by step."""
     request: dict[str, Any] = {
         "headers": {"x-transaction-id": "\x7f", "content-type": "text/plain", "if-match": '"4"'},
         "content": LONG,

@@ -40,7 +40,7 @@ class Listening(LimitedServer):
         return await asyncio.open_connection(sock=sock, limit=2**20)
 
     def later(self, seconds: float) -> None:
-        """What the server does with its connections when so much time has gone."""
+        """Let the server handle its connections as if this time had passed."""
         now = asyncio.get_running_loop().time() + seconds
         for connection in list(self.server_state.connections):
             assert isinstance(connection, LimitedConnection)

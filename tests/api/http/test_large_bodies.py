@@ -1,4 +1,4 @@
-"""Which bodies are large."""
+"""The limits on large bodies."""
 
 from __future__ import annotations
 

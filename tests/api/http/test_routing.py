@@ -1,4 +1,4 @@
-"""Which endpoint answers which path."""
+"""The endpoints that answer paths."""
 
 from __future__ import annotations
 

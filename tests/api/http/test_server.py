@@ -1,4 +1,4 @@
-"""Under a real server: what only a socket can show."""
+"""Behaviour that only a real server with sockets shows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ async def follow(port: int, kind: str, body: bytes = b"") -> tuple[asyncio.Strea
 
 
 def streams(toy: Toy) -> float | None:
-    """As the metric says."""
+    """Return the number of streams from the metric."""
     return toy.registry.get_sample_value("medialedger_http_streams")
 
 

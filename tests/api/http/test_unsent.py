@@ -131,7 +131,7 @@ async def large(request: Request) -> Response:
 
 @pytest.fixture
 async def server(toy: Toy) -> AsyncIterator[Listening]:
-    """Its `/large` answers with 32 MiB."""
+    """A server whose `/large` answers with 32 MiB."""
     routes = Router(surface=MEDIA, tag="Large")
     routes.get("/large", OPEN)(large)
     toy.app = build(
@@ -152,7 +152,7 @@ async def server(toy: Toy) -> AsyncIterator[Listening]:
 
 
 async def test_a_hundred_clients_that_do_not_read_hold_no_more_than_allowed(server: Listening) -> None:
-    """Each kept its response for 30 seconds: 3 GB for a hundred requests."""
+    """Without the limit each response stayed in memory for 30 seconds: 3 GB for a hundred requests."""
     clients = [await server.connect(buffer=4096) for _ in range(100)]
     for _, writer in clients:
         writer.transport.pause_reading()  # type: ignore[attr-defined]

@@ -141,7 +141,7 @@ async def get_thing(request: Request, thing_id: UUID, shelf: Shelf) -> Response:
 
 @things.get("/{thingId}/page", READ, response_model=ShownThing)
 async def thing_page(request: Request, thing_id: UUID, shelf: Shelf) -> Response:
-    """More than fits into one packet, and the name of another thing, which has a version of its own."""
+    """Return a body larger than one packet, and the name of another thing, which has its own version."""
     return Response(body={"id": thing_id, "other": shelf.other, "text": "a" * shelf.size}, etag=shelf.version)
 
 

@@ -53,7 +53,7 @@ async def closed(*streams: AsyncGenerator[bytes, None]) -> None:
 
 
 class Away(ChangeFeed):
-    """Its database does not answer."""
+    """A feed whose database does not answer."""
 
     async def _turn(self) -> None:
         self._tell(away=True)

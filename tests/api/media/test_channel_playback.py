@@ -1,4 +1,4 @@
-"""From a channel and a flow to what a viewer is given: one Event, live and then on demand. docs/reference/playback.md."""
+"""The addresses that viewers get from a channel and a flow, for one Event, live and then on demand. docs/reference/playback.md."""
 
 from __future__ import annotations
 

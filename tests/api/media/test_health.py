@@ -50,7 +50,7 @@ async def test_a_transcoder_that_does_not_run_is_503(inner: Core, database_url: 
 
 
 async def test_a_database_that_is_gone_is_503(inner: Core, database_url: str, postgres: str) -> None:
-    """Who asks was known a moment ago, so that much works without a database."""
+    """The caller is still cached, so the call is answered without a database."""
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE DATABASE short_lived")
         async with Database(make_conninfo(database_url, dbname="short_lived"), size=1) as gone:

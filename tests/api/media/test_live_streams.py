@@ -64,7 +64,7 @@ class Sampling:
             await self.sample(channel, point, **told)
 
     async def later(self, seconds: float) -> None:
-        """As if so much time had passed since the last samples."""
+        """Act as if this time had passed since the last samples."""
         await self._inner.database.execute(
             "UPDATE publishing_point_probes SET sampled_at = sampled_at - make_interval(secs => %(s)s), "
             "moved_at = moved_at - make_interval(secs => %(s)s), failing_since = failing_since - make_interval(secs => %(s)s)",

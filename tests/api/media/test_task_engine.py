@@ -30,7 +30,7 @@ TASK_ENGINE: dict[str, Any] = {
 
 
 def task_engine(text: str) -> dict[str, Any]:
-    """As it is sent."""
+    """Return the task engine as it is sent."""
     sent: dict[str, Any] = from_json(to_json(TaskEngine.of(first_flow(text)), by_alias=True))
     return sent
 

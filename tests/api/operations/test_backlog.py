@@ -18,14 +18,14 @@ HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
 
 @pytest.fixture(autouse=True)
 def backlog(known: dict[Any, Any]) -> Backlog:
-    """It is read with each scrape."""
+    """A backlog that is read at each scrape."""
     made: Backlog = known[Backlog]
     made.fresh = 0
     return made
 
 
 async def numbers(http: httpx.AsyncClient) -> dict[str, str]:
-    """By name, without the prefix."""
+    """Return the values by name, without the prefix."""
     lines = [line for line in (await http.get("/metrics")).text.splitlines() if not line.startswith("#")]
     return {name.removeprefix("medialedger_"): value for name, _, value in (line.rpartition(" ") for line in lines)}
 

@@ -27,7 +27,7 @@ def lines(text: bytes) -> set[str]:
 
 
 def sent(registry: CollectorRegistry) -> Snapshot:
-    """As it comes through a channel."""
+    """Return the snapshot after a transfer through a channel."""
     found: Snapshot = from_json(to_json(snapshot(registry)))
     return found
 

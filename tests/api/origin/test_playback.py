@@ -1,4 +1,4 @@
-"""Who may play what of the built-in origin: what is published, what is not, and the whole recording."""
+"""Permissions to play streams of the built-in origin: published streams, unpublished streams, and whole recordings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workers.origin.recordings import Point
 KEYS = IngestKeys(bytes(32))
 LIVE = ("master.m3u8", "manifest.mpd", "tracks/v0.m3u8", "state", "archive", "status.php", "1/v0/init.mp4", "1/v0/199000.m4s")
 WHOLE = ("archive/master.m3u8", "archive/manifest.mpd", "archive/tracks/v0.m3u8", "1/v0/0.m4s", "1/v0/5000.m4s")
-"""Also segments that no live playlist names any more, which are named by their times."""
+"""Files of the whole recording, including segments that no live playlist lists any more; segments are named by their times."""
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def studio(tmp_path: Path, clock: HandClock) -> Studio:
 async def open_http(
     inner: Core, known: dict[Any, Any], request_log: RequestLog, studio: Studio
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Without a key."""
+    """A client without a key."""
     access = OriginAccess(studio.origin, Readers(FairPlaces(8)), Viewers(inner.directory))
     app = assembled(inner, {**known, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as client:

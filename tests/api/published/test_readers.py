@@ -101,7 +101,7 @@ async def hall(toy: Toy, tmp_path: Path) -> AsyncIterator[Hall]:
 async def test_readers_of_one_address_that_take_nothing_keep_no_viewer_waiting(
     hall: Hall, greedy: tuple[str, str], viewer: tuple[str, str]
 ) -> None:
-    """They held all places, and every other request was 503 until the server had dropped them."""
+    """Such readers once held all places, and every other request was 503 until the server dropped them."""
     slow = [await hall.ask(greedy[0], forwarded=greedy[1]) for _ in range(MOST)]
     await hall.until(lambda: hall.readers.places.used == MOST)
     reader, writer = await hall.ask(viewer[0], forwarded=viewer[1])

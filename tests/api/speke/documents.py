@@ -33,7 +33,7 @@ def document_1(*systems: str, content_id: str = "match-17", kid: str = "", iv: s
 
 
 def version_2(*kids: UUID, content_id: str = "match-17", scheme: str = "cbcs", version: str = "2.3") -> bytes:
-    """One video key and one audio key, or as many as there are kids of these kinds."""
+    """Return a document with one video key and one audio key, or with as many as there are kids."""
     kinds = ("VIDEO", "AUDIO")
     keys = "".join(f'<cpix:ContentKey kid="{kid}" commonEncryptionScheme="{scheme}"/>' for kid in kids)
     systems = "".join(

@@ -206,7 +206,7 @@ async def test_a_fairplay_key_can_stand_in_two_places_and_in_hexadecimal_form(ht
 
 
 def encrypted(body: bytes) -> bytes:
-    """The same question, its keys to be encrypted for somebody."""
+    """Return the same request with a recipient for whom the keys are encrypted."""
     wanted = delivery(certificate(rsa.generate_private_key(65537, 2048)))
     wanted = wanted.replace("<cpix:DeliveryDataList>", DELIVERY_DECLARED)
     return body.replace(b"<cpix:ContentKeyList>", wanted.encode() + b"<cpix:ContentKeyList>")

@@ -19,7 +19,7 @@ class Watch:
 
 
 def taken(limit: TokenBuckets, client: str, *, most: int = 1000) -> int:
-    """How many requests go through before one is refused."""
+    """Return the number of requests that pass before one is refused."""
     return next((count for count in range(most) if limit.take(client)), most)
 
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a request: one line of text with a code, and nothing issued."""
+"""Every invalid request is answered with one line of text with a code, and no key is issued."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_the_first_segments_of_others_name_no_client(http: httpx.AsyncClie
 
 
 async def test_the_console_names_no_client(http: httpx.AsyncClient) -> None:
-    """Its addresses are pages."""
+    """The addresses below /console are pages."""
     assert_problem(await post_document(http, BOTH, path="/console/speke"), 405)
 
 
@@ -278,7 +278,7 @@ async def test_a_store_that_is_away_is_503_and_a_fault_of_ours_500(with_services
 async def test_no_key_is_in_any_log_event_or_table(
     http: httpx.AsyncClient, inner: Core, application: Application, known: dict[Any, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not raw, not in hex, not in base64; nor what was sent, nor what was answered."""
+    """Keys appear neither raw nor in hex nor in base64; requests and responses do not appear either."""
     stream = io.StringIO()
     application._log = RequestLog(stream, clock=inner.clock, reads=True)
     caplog.set_level("DEBUG")

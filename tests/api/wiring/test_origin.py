@@ -1,4 +1,4 @@
-"""Who gets a token of the built-in origin."""
+"""Tokens of the built-in origin for encoders."""
 
 from __future__ import annotations
 

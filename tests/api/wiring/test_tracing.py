@@ -1,4 +1,4 @@
-"""What the variables of OpenTelemetry ask for."""
+"""Settings from the variables of OpenTelemetry."""
 
 from __future__ import annotations
 

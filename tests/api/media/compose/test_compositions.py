@@ -26,7 +26,7 @@ async def state(http: httpx.AsyncClient, event: str) -> tuple[int, int]:
 
 
 async def jobs(http: httpx.AsyncClient, event: str) -> list[dict[str, Any]]:
-    """Of this content, the newest first."""
+    """Return the jobs of this content, the newest first."""
     found: list[dict[str, Any]] = (await http.get("/engine/jobs", params={"search": event})).json()
     return found
 

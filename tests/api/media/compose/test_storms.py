@@ -31,7 +31,7 @@ ME = Invocation.by("studio")
 
 
 async def status(asked: Awaitable[object]) -> int:
-    """As the API would give it."""
+    """Return the status that the API would answer."""
     try:
         await asked
     except DomainError as refusal:
@@ -44,7 +44,7 @@ async def requested(asked: Awaitable[httpx.Response]) -> int:
 
 
 def acts(http: httpx.AsyncClient, there: CompositionHandlers, *, event: str, other: str, opener: str) -> list[Callable[[int], Act]]:
-    """Each makes an act with a number of its own, here or in the other process."""
+    """Return functions that perform acts with their own numbers, here or in the other process."""
     key = UUID(event)
 
     def anew(number: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ async def test_the_newest_playlist_wins_whatever_comes_beside_it(
 
 
 async def test_callers_who_send_again_have_all_their_playlists_made(http: httpx.AsyncClient) -> None:
-    """Who loses the race is told so, and no change that was answered is lost."""
+    """A caller that loses a race gets an error, and no change that was confirmed is lost."""
     event, count = await composed(http), 12
 
     async def replace(number: int) -> None:

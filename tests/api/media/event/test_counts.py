@@ -1,4 +1,4 @@
-"""How many Events are in each state: docs/reference/api/events.md#counts."""
+"""The number of Events in each state: docs/reference/api/events.md#counts."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ LINKS: dict[str, tuple[type[Record], str, str | None]] = {
     "archiverflowId": (Flow, "archiverflowId", "archiverflow"),
     "infrastructureProfileId": (InfrastructureProfile, "infrastructureProfileId", "infrastructureProfile"),
 }
-"""By the name in a body: the kind of record, and the names of its id and its name in a response."""
+"""The kind of record and the names of its id and its name in a response, by the name of the link in a body."""
 
 every_link = pytest.mark.parametrize("field", LINKS)
 

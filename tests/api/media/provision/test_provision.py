@@ -98,7 +98,7 @@ async def test_the_state_table(http: httpx.AsyncClient, ends: Ends) -> None:
 
 @pytest.mark.parametrize(("ask", "state"), [(terminate, "TERMINATED"), (reset, "SCHEDULED")])
 async def test_without_infrastructure_there_is_nothing_to_end(http: httpx.AsyncClient, ask: Any, state: str) -> None:
-    """Also of an Event without a profile."""
+    """This also holds for an Event without a profile."""
     event = str((await add(http))["id"])
     await info(http, event, status=404)
     assert (await ask(http, event))["stateString"] == state

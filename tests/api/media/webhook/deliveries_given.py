@@ -57,7 +57,7 @@ class Deliveries:
         )
 
     async def attempt(self, position: int, *, status: int | None = 200, error: str | None = None, event: UUID = FINAL) -> None:
-        """One more try, a minute after the last one."""
+        """Add an attempt, a minute after the last one."""
         await self._database.execute(
             "INSERT INTO delivery_attempts (webhook, position, ordering_key, started_at, seconds, status, error, address, response)"
             " SELECT %(webhook)s, %(position)s, %(ordering_key)s, %(noon)s + count(*) * interval '1 minute', 0.012, %(status)s,"

@@ -20,7 +20,7 @@ PATH = "/api/webhook/deliveries/"
 
 @pytest.fixture
 async def given(http: httpx.AsyncClient, inner: Core) -> tuple[Deliveries, Deliveries]:
-    """Of two webhooks: both were told of the write 3, and one has a failed delivery."""
+    """The deliveries of two webhooks. Both received the write 3, and one of them has a failed delivery."""
     first, second = [Deliveries(inner, await add_webhook(http)) for _ in range(2)]
     await first.make(1, 3)
     await second.make(2, 3, 4)

@@ -37,7 +37,7 @@ async def test_without_a_limit_of_an_admin_a_client_adds_any_number(http: httpx.
 
 
 async def test_a_client_adds_a_limited_number_of_webhooks(http: httpx.AsyncClient, inner: Core) -> None:
-    """Of all families together; those of others and deleted ones do not count."""
+    """Webhooks of all families count together; those of other clients and deleted webhooks do not count."""
     studio = {"API-KEY": await introduce(inner, "studio", "operator"), "client": "studio"}
     limit = {"client": "studio", "name": "max_webhooks", "setting": 2}
     setting = RegisterRecord("studio:max_webhooks", Setting, limit)

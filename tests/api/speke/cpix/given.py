@@ -41,7 +41,8 @@ class Given:
 
 
 def given_for(asked: Sequence[RequestedKey]) -> list[Given]:
-    """For one content. A kid of ours depends on period and slot alone; a key and its IV on the kid."""
+    """Return keys for one content. A kid that the key provider chooses depends on period and slot only; a key and its IV depend
+    on the kid."""
     kids = [key.kid or UUID(bytes=_sixteen(f"kid {key.period} {key.slot}")) for key in asked]
     return [Given(kid, _sixteen(f"key {kid}"), _sixteen(f"iv {kid}")) for kid in kids]
 
