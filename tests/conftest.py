@@ -236,14 +236,14 @@ def media_root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
+def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
     """What the endpoints are given."""
     return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(media_root))
 
 
 @pytest.fixture
-def application(inner: Core, known: dict[Any, Any], request_log: RequestLog) -> Application:
-    return assembled(inner, known, request_log=request_log, registry=inner.registry)
+def application(inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog) -> Application:
+    return assembled(inner, services_by_type, request_log=request_log, registry=inner.registry)
 
 
 @pytest.fixture

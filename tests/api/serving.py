@@ -28,9 +28,9 @@ async def serving(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """`replaced` is given the services as they are."""
     outbound = GuardedClient()
-    known = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES)
+    existing = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES)
     quiet = RequestLog(StringIO(), clock=inner.clock)
-    app = assembled(inner, {**known, **replaced(known)}, request_log=quiet, registry=CollectorRegistry())
+    app = assembled(inner, {**existing, **replaced(existing)}, request_log=quiet, registry=CollectorRegistry())
     headers = {"API-KEY": await introduce(inner, "other", "admin"), "Accept-Encoding": "identity"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=headers) as client:
         yield client

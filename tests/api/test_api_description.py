@@ -50,8 +50,8 @@ def test_a_field_that_may_be_left_out_has_no_default_that_generators_take_for_re
 
 
 def test_an_object_of_any_members_says_so(document: dict[str, Any]) -> None:
-    told = {"properties", "additionalProperties", "allOf", "anyOf", "oneOf"}
-    assert [node for node in _nodes(document) if node.get("type") == "object" and not node.keys() & told] == []
+    reported = {"properties", "additionalProperties", "allOf", "anyOf", "oneOf"}
+    assert [node for node in _nodes(document) if node.get("type") == "object" and not node.keys() & reported] == []
     assert document["components"]["schemas"]["SubmitJobRequest"]["properties"]["parameters"]["additionalProperties"] is True
 
 
@@ -138,8 +138,8 @@ def test_no_id_is_an_empty_text(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     ids = {
         f"{schema}.{name}": described
-        for schema, told in schemas.items()
-        for name, described in told.get("properties", {}).items()
+        for schema, entry in schemas.items()
+        for name, described in entry.get("properties", {}).items()
         if re.search(r"^[iI]d$|Id$|_id$", name) and name[:1].lower() + name[1:] not in names and "Request" not in schema
     }
     assert len(ids) > 100

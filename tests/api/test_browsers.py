@@ -27,9 +27,9 @@ async def test_a_misspelled_field_is_told_or_refused(http: httpx.AsyncClient, in
     refused = await http.post("/api/event/", json=body, headers=STRICT)
     assert (refused.status_code, [error["field"] for error in refused.json()["errors"]]) == (400, ["titel", "tags[0].nam"])
     assert await head(inner.database) == before
-    told = await http.post("/api/event/", json=body)
-    assert told.status_code == 200
-    assert told.headers["warning"] == '299 - "unknown: titel (did you mean title?); tags[0].nam (did you mean name?)"'
+    answer = await http.post("/api/event/", json=body)
+    assert answer.status_code == 200
+    assert answer.headers["warning"] == '299 - "unknown: titel (did you mean title?); tags[0].nam (did you mean name?)"'
     assert await head(inner.database) > before
 
 
@@ -42,8 +42,8 @@ async def test_the_audit_refuses_parameters_that_it_does_not_know(http: httpx.As
 
 async def test_the_engine_tells_and_refuses_in_its_own_words(http: httpx.AsyncClient) -> None:
     headers = {"client": "admin"}
-    told = await http.get("/engine/jobs?itms=5", headers=headers)
-    assert (told.status_code, told.headers["warning"]) == (200, '299 - "unknown: itms (did you mean items?)"')
+    answer = await http.get("/engine/jobs?itms=5", headers=headers)
+    assert (answer.status_code, answer.headers["warning"]) == (200, '299 - "unknown: itms (did you mean items?)"')
     body = {"job": {"workflow": "probe_media", "prioritty": 1}, "parameters": {}}
     refused = await http.post("/engine/job", json=body, headers={**headers, **STRICT})
     assert refused.status_code == 400

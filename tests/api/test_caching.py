@@ -33,16 +33,16 @@ def directives(answer: httpx.Response) -> frozenset[str]:
 
 
 def judge(name: str, route: RouteSpec, answer: httpx.Response) -> None:
-    said = directives(answer)
+    output = directives(answer)
     assert answer.headers.get_list("x-content-type-options") == ["nosniff"], name
     assert len(answer.headers.get_list("cache-control")) <= 1, name
     if answer.status_code >= 400:
-        assert "no-store" in said, (name, answer.status_code)
+        assert "no-store" in output, (name, answer.status_code)
     elif f"{route.path}/".startswith(NOT_STORED):
-        assert "no-store" in said or ("private" in said and route.path.startswith(FOR_EVER)), name
+        assert "no-store" in output or ("private" in output and route.path.startswith(FOR_EVER)), name
     elif route.permission is not None:
-        assert "no-store" in said or "private" in said, name
-        if "no-store" not in said:
+        assert "no-store" in output or "private" in output, name
+        if "no-store" not in output:
             assert set(answer.headers["vary"].split(", ")) >= CREDENTIAL_NAMES, name
 
 

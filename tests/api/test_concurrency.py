@@ -21,7 +21,7 @@ async def test_fifty_patches_of_different_values_are_all_there_or_refused(http: 
     versions = await of_event(inner, key)
     assert len(versions) == 1 + len(succeeded)
     assert sorted(answer.headers["etag"] for answer in succeeded) == sorted(f'"{n}"' for n in range(2, len(versions) + 1))
-    titles = [one.data["title"] for one in (await logged(inner, f"event:{key}"))[1:]]
+    titles = [entry.data["title"] for entry in (await logged(inner, f"event:{key}"))[1:]]
     assert sorted(titles) == sorted(answer.json()["title"] for answer in succeeded)
     assert (await event(http, key))["title"] == titles[-1]
 
@@ -64,9 +64,9 @@ async def test_a_patch_that_reads_before_it_writes_loses_nothing(http: httpx.Asy
 
 async def test_one_new_tag_wanted_by_fifty_events_is_made_once(http: httpx.AsyncClient, inner: Core) -> None:
     shown = await asyncio.gather(*(add(http, Title=f"{n}", Tags=[{"name": "sport"}]) for n in range(CALLERS)))
-    assert len([one for one in await logged(inner) if one.topic == "tag.registered"]) == 1
+    assert len([entry for entry in await logged(inner) if entry.topic == "tag.registered"]) == 1
     body = (await http.get("/api/event/?tags=sport&pageSize=1000")).json()
-    assert {one["id"] for one in body["results"]} == {one["id"] for one in shown}
+    assert {result["id"] for result in body["results"]} == {record["id"] for record in shown}
 
 
 async def test_fifty_posts_of_one_new_id_make_one_event(http: httpx.AsyncClient, inner: Core) -> None:

@@ -30,7 +30,7 @@ def built(tmp_path: Path) -> Path:
 async def _get(
     inner: Core, database_url: str, folder: Path | None, *paths: str, codings: Sequence[str] = ("identity",)
 ) -> list[httpx.Response]:
-    def replaced(known: dict[Any, Any]) -> dict[Any, object]:
+    def replaced(services_by_type: dict[Any, Any]) -> dict[Any, object]:
         return {ConsoleFiles: ConsoleFiles(folder, media_origins=["https://cdn.example"])}
 
     async with serving(inner, database_url, replaced) as http:

@@ -28,14 +28,14 @@ def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
         query, parser = read_signature(spec).query, parsers(spec, parse_json).query
         if query is None or parser is None or query.EMPTY_IS_SENT:
             continue
-        names = [name for name in sorted(query.optional()) if name in {known.lower() for known in query.spellings().values()}]
+        names = [name for name in sorted(query.optional()) if name in {spelling.lower() for spelling in query.spellings().values()}]
         required = "".join(f"{name}=5&" for name in query.spellings().values() if name.lower() not in query.optional())
         unknown: list[Any] = []
         for empty in (*(f"{name}=" for name in names), "&".join(names)):
             assert parser.parse(f"{required}{empty}".encode(), unknown) == parser.parse(required.encode(), unknown), spec.where
         assert not unknown
-    kept = {spec.path for spec in LISTS if (query := read_signature(spec).query) is not None and query.EMPTY_IS_SENT}
-    assert kept == {f"/api/{of}/customproperty/" for of in ("category", "chapterpoint")} | {
+    retained = {spec.path for spec in LISTS if (query := read_signature(spec).query) is not None and query.EMPTY_IS_SENT}
+    assert retained == {f"/api/{of}/customproperty/" for of in ("category", "chapterpoint")} | {
         "/api/media/destinationproperty/all/{destinationId}"
     }
     assert len(LISTS) > 40
@@ -43,7 +43,7 @@ def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
 
 async def test_fixed_segments_of_paths_match_in_any_case(http: httpx.AsyncClient, application: Application) -> None:
     for spec in (
-        one for routes in ROUTES for one in routes.specs if one.surface.name in ("media", "audit", "engine", "key provider")
+        spec for routes in ROUTES for spec in routes.specs if spec.surface.name in ("media", "audit", "engine", "key provider")
     ):
         for spelled in (str.upper, str.lower, str.title):
             segments = [part if part.startswith("{") else spelled(part) for part in spec.path.split("/")]
@@ -65,9 +65,9 @@ async def test_the_empty_fields_of_a_search_form_find_everything(http: httpx.Asy
     await add(http, Title="only")
     listed = "search room eventType channel category eventState tags ids skipEvents from to fromModified toModified provisionState"
     form = dict.fromkeys([*listed.split(), "noScheduledEnd", "orderColumn", "order", "pageSize", "pageNumber", "noCache"], "")
-    found = await http.get("/api/event/", params=form)
-    assert [shown["title"] for shown in found.json()["results"]] == ["only"]
-    assert "warning" not in found.headers
+    answer = await http.get("/api/event/", params=form)
+    assert [shown["title"] for shown in answer.json()["results"]] == ["only"]
+    assert "warning" not in answer.headers
     await add(http, Title="another")
     second = await http.get("/api/event/", params={**form, "pageSize": "1", "pageNumber": ""})
     assert 'pageNumber=2>; rel="next"' in second.headers["link"]
@@ -89,8 +89,8 @@ async def test_an_offset_needs_no_escape_in_a_query(http: httpx.AsyncClient, sen
     moment = to_milliseconds(datetime.fromisoformat(sent)).astimezone(UTC)
     key = (await add(http, ScheduledStart=iso(moment)))["id"]
     for bound in ("from", "to"):
-        found = await http.get(f"/api/event/?{bound}={sent.replace(' ', '%20')}")
-        assert [shown["id"] for shown in found.json()["results"]] == [key], found.text
+        answer = await http.get(f"/api/event/?{bound}={sent.replace(' ', '%20')}")
+        assert [shown["id"] for shown in answer.json()["results"]] == [key], answer.text
     video = await http.get(f"/api/event/{key}?processVideo=true&in={sent.replace(' ', 'T')}")
     assert video.json()["video"]["requestedStreamTime"]["inPointDateTime"] == iso(moment)
     for path in ("/api/log/?fromDate=", "/api/vodpublications/?to=", "/engine/jobs?from=", "/api/audit/events/?from="):
@@ -274,9 +274,9 @@ async def test_the_replay_of_a_new_key_shows_no_key(http: httpx.AsyncClient, inn
     again = await http.post("/api/client/studio/keys/", headers=headers)
     assert first.json()["key"]
     assert again.json() == {**first.json(), "key": None}
-    kept = await inner.database.rows("SELECT result::text FROM idempotency_keys")
-    assert len(kept) == 2
-    assert all("mlk_" not in row[0] for row in kept)
+    retained = await inner.database.rows("SELECT result::text FROM idempotency_keys")
+    assert len(retained) == 2
+    assert all("mlk_" not in row[0] for row in retained)
 
 
 async def test_the_transaction_id_is_the_correlation_id_of_all_that_a_request_causes(http: httpx.AsyncClient, inner: Core) -> None:
@@ -287,19 +287,19 @@ async def test_the_transaction_id_is_the_correlation_id_of_all_that_a_request_ca
     made_up = (await http.put(f"/api/event/state/{answer.json()['id']}", json={"state": 4})).headers["x-transaction-id"]
     assert UUID(made_up)
     events = (await logged(inner))[before:]
-    assert [one.topic for one in events] == ["tag.registered", "event.registered", "event.state_changed", "event.state_changed"]
-    assert [one.cause["correlation_id"] for one in events] == ["order 66"] * 3 + [made_up]
-    assert {one.cause["actor"] for one in events} == {"admin"}
+    assert [entry.topic for entry in events] == ["tag.registered", "event.registered", "event.state_changed", "event.state_changed"]
+    assert [entry.cause["correlation_id"] for entry in events] == ["order 66"] * 3 + [made_up]
+    assert {entry.cause["actor"] for entry in events} == {"admin"}
 
 
 async def test_every_declared_path_answers_with_and_without_its_trailing_slash(
     http: httpx.AsyncClient, application: Application
 ) -> None:
     application.drain()  # a stream that never ends does so at once
-    for declaration in (one for routes in ROUTES for one in routes.specs if one.method == "GET" and one.status != 302):
+    for declaration in (spec for routes in ROUTES for spec in routes.specs if spec.method == "GET" and spec.status != 302):
         path = declaration.path.replace("{aggregate}", "event").replace("{id}", UNKNOWN).replace("{name}", "admin").rstrip("/")
         path = path.replace("{client_name}", "admin")
-        bare, slashed = [await http.get(one, headers={"client": "admin"}) for one in (path, path + "/")]
+        bare, slashed = [await http.get(entry, headers={"client": "admin"}) for entry in (path, path + "/")]
         assert bare.status_code == slashed.status_code != 405, path
         assert bare.headers.get("content-type") == slashed.headers.get("content-type")
         assert "location" not in {**bare.headers, **slashed.headers}
@@ -317,7 +317,7 @@ async def test_head_answers_every_get_without_a_body(http: httpx.AsyncClient) ->
 async def test_whoever_asks_after_a_write_has_answered_sees_it(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     viewer = {"API-KEY": await introduce(inner, "viewer", "viewer")}
 
-    async def one(number: int) -> None:
+    async def write_and_read(number: int) -> None:
         shown = await add(http, Title=f"title {number}", RefId=f"r{number}")
         for no_cache in ("", "noCache=true", "noCache=false"):
             by_id = await http.get(f"/api/event/{shown['id']}?{no_cache}", headers=viewer)
@@ -326,7 +326,7 @@ async def test_whoever_asks_after_a_write_has_answered_sees_it(http: httpx.Async
             listed = (await http.get(f"/api/event/?search=title {number}&pageSize=1000&{no_cache}", headers=viewer)).json()
             assert shown in listed["results"]
 
-    await asyncio.gather(*(one(number) for number in range(20)))
+    await asyncio.gather(*(write_and_read(number) for number in range(20)))
 
 
 async def test_an_unknown_path_is_404_and_a_wrong_method_405_with_or_without_a_key(http: httpx.AsyncClient) -> None:

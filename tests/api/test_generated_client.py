@@ -111,7 +111,7 @@ def test_the_client_adds_reads_and_lists_a_room(generated: GeneratedClient) -> N
     assert (added.status_code, added.headers["etag"]) == (201, '"1"')
     room = generated.send("GET /api/room/{id}", id=added.parsed.id).parsed
     assert room.to_dict() == added.parsed.to_dict()
-    assert [found.to_dict() for found in generated.send("GET /api/room/").parsed] == [room.to_dict()]
+    assert [entry.to_dict() for entry in generated.send("GET /api/room/").parsed] == [room.to_dict()]
 
 
 def test_the_program_of_the_page_adds_and_lists_a_room(generated: GeneratedClient) -> None:

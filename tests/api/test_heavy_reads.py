@@ -1,4 +1,4 @@
-"""Reads that take long, in parallel: writes, single reads and authentication go on beside them."""
+"""Reads that take long, in parallel: writes, single reads and authentication go on concurrent them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_nine_heavy_reads_take_no_connection_of_others(
         readers = [asyncio.create_task(http.get(path)) for _ in range(READERS)]
         await stuck(database_url, 2)  # half of the connections for lists
         inner.directory.invalidate()  # the next request authenticates from the database
-        added = await http.post("/api/event/", json={"title": "beside them"})
+        added = await http.post("/api/event/", json={"title": "concurrent them"})
         assert added.status_code == 200
         assert (await http.get(f"/api/event/{key}")).status_code == 200
         assert (await http.get("/readyz")).status_code == 200
@@ -70,19 +70,19 @@ async def test_a_client_whose_lists_took_long_waits_with_the_next_one_while_ther
     monkeypatch.setattr(Pressure, "__call__", lambda self: True)
     other = {"API-KEY": await introduce(inner, "other", "viewer")}
 
-    async def waits(*, beside: bool) -> int:
+    async def waits(*, concurrent: bool) -> int:
         async with locked(database_url, "job_view"):
             reading = asyncio.create_task(http.get("/engine/jobs?search=zzzz"))
             await stuck(database_url, 1, seconds=0.4)
         assert (await reading).status_code == 200
         before = inner.database.lists.stats()["requests_queued"]
-        if beside:
+        if concurrent:
             assert (await http.get("/api/room/", headers=other)).status_code == 200
         assert (await http.get("/engine/jobs?search=zzzz")).status_code == 200
         return inner.database.lists.stats()["requests_queued"] - before
 
-    assert await waits(beside=False) == 0
-    assert await waits(beside=True) == 1
+    assert await waits(concurrent=False) == 0
+    assert await waits(concurrent=True) == 1
 
 
 async def test_a_list_that_takes_too_long_is_503_with_retry_after(http: httpx.AsyncClient, database_url: str) -> None:

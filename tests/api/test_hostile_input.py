@@ -45,10 +45,10 @@ from tests.api.valid_bodies import (
 )
 
 DECLARATIONS = {
-    f"{one.method} {one.path}": one
+    f"{spec.method} {spec.path}": spec
     for routes in ROUTES
-    for one in routes.specs
-    if one.surface is not KEY_PROVIDER and one.path != "/console/{+path}"
+    for spec in routes.specs
+    if spec.surface is not KEY_PROVIDER and spec.path != "/console/{+path}"
 }
 """The key provider takes XML and answers in plain text; tests/api/speke attacks it. Any path below the console is a page of it."""
 ANYTHING_GOES = {"POST /api/log/exception/"}
@@ -65,7 +65,9 @@ ANY_TEXT = {
 """Answer for any text in their paths. tests/api/media/test_tag.py attacks the first; the second deletes what it finds; the others
 find what was sent with this transaction id."""
 WITH_BODY = {
-    name: one for name, one in DECLARATIONS.items() if read_signature(one).body is not None and name not in ANYTHING_GOES | SIGNED
+    name: entry
+    for name, entry in DECLARATIONS.items()
+    if read_signature(entry).body is not None and name not in ANYTHING_GOES | SIGNED
 }
 
 NOTHING = object()
@@ -128,7 +130,7 @@ def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
     ids = {**ids, "id": ids.get(resource(declaration), ids["id"])}
     if declaration.path.startswith("/api/compose/") and ids["eventId"] == EVENT:
         ids["eventId"] = COMPOSED_FOR_ENCODER if "/encoder/" in declaration.path else COMPOSED
-    return re.sub(r"\{\+?(\w+)\}", lambda found: ids[found[1]], declaration.path)
+    return re.sub(r"\{\+?(\w+)\}", lambda record: ids[record[1]], declaration.path)
 
 
 def resource(declaration: RouteSpec) -> str:
@@ -374,9 +376,9 @@ async def test_texts_are_stored_verbatim_and_found_as_plain_text(http: httpx.Asy
         assert (await http.get("/api/event/external/unique", params={"id": text})).json()["Value"] == text
         assert (await http.get("/api/room/reference", params={"id": text})).json()["Name"] == text
         for asked in ({"room": text}, {"search": text}, *([] if "," in text or text.strip() != text else [{"tags": text}])):
-            found = (await http.get("/api/event/", params={**asked, "pageSize": "1000"})).json()
-            assert shown in found["results"], (asked, text)
-            assert asked.keys() == {"search"} or found["totalCount"] == 1, (asked, text)
+            result = (await http.get("/api/event/", params={**asked, "pageSize": "1000"})).json()
+            assert shown in result["results"], (asked, text)
+            assert asked.keys() == {"search"} or result["totalCount"] == 1, (asked, text)
         for asked in ({"actor": text}, {"type": text}, {"aggregate": text}, {"id": text}, {"transactionId": text}):
             assert (await http.get("/api/audit/events/", params=asked)).json()["results"] == []
         patched = await patch(http, shown["id"], {"op": "test", "path": "/title", "value": text}, replace("/Title", text + "x"))

@@ -27,10 +27,10 @@ from tests.listed_statuses import LISTED, UnlistedStatus
 __all__ = ["ids"]
 
 SPECS = {
-    f"{one.method} {one.path}": one
+    f"{spec.method} {spec.path}": spec
     for routes in ROUTES
-    for one in routes.specs
-    if one.documented and not one.path.startswith("/origin/")  # for encoders and players, with tests of their own
+    for spec in routes.specs
+    if spec.documented and not spec.path.startswith("/origin/")  # for encoders and players, with tests of their own
 }
 NOWHERE = {
     "referenceid": "unknown",
@@ -161,44 +161,44 @@ async def test_412_is_listed_where_if_match_counts(http: httpx.AsyncClient, exis
     existing = {**existing, "restore": existing["id"]}
     profile = {"id": existing["id"], "infrastructureProfileId": existing["infrastructureprofile"]}
     assert (await http.post("/api/event/", json=profile)).status_code == 200
-    found = {
+    result = {
         name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing), headers={"If-Match": '"999"'}) == 412
     }
     published = {"GET /media/{contentId}/{+file}"}  # of a file that is there, in tests of its own
-    assert found == listing(412) - published
+    assert result == listing(412) - published
 
 
 async def test_404_is_listed_where_what_is_named_must_exist(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
-    found = set()
+    result = set()
     for name, spec in SPECS.items():
         path = asked(spec, nowhere()) + NAMED_IN_QUERY.get(name, "")
         if await ask(http, name, path, content=body_of(name, WITH_UNKNOWN)) == 404:
-            found.add(name)
-    assert found == listing(404)
+            result.add(name)
+    assert result == listing(404)
 
 
 async def test_415_is_listed_where_a_body_is_read(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
-    found = {
+    result = {
         name
         for name, spec in SPECS.items()
         if await ask(http, name, asked(spec, existing), content=b"x", headers={"content-type": "nonsense"}) == 415
     }
     checks = {name for name in SPECS if name.startswith("GET /api/health/live/")}
-    assert found == listing(415) - checks
+    assert result == listing(415) - checks
 
 
 async def test_413_is_listed_for_every_write(http: httpx.AsyncClient, existing: dict[str, str]) -> None:
     huge = b"x" * (1024 * 1024 + 1)
-    found = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, nowhere()), content=huge) == 413}
-    assert found == listing(413) == {name for name in SPECS if not name.startswith("GET ")}
+    result = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, nowhere()), content=huge) == 413}
+    assert result == listing(413) == {name for name in SPECS if not name.startswith("GET ")}
 
 
 async def test_503_is_listed_where_the_database_is_needed(http: httpx.AsyncClient, inner: Core, existing: dict[str, str]) -> None:
     inner.directory.invalidate()
     await inner.database.close()
-    found = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing)) == 503}
+    result = {name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing)) == 503}
     with_cookie = {"GET /console/session", "DELETE /console/session"}  # without one they ask nobody
-    assert found | with_cookie == listing(503)
+    assert result | with_cookie == listing(503)
 
 
 async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient, existing: dict[str, str]) -> None:

@@ -333,7 +333,7 @@ LEADING_ELSEWHERE = {"GET /": "/console/", "GET /engine/dashboard.html": "/conso
 
 
 def declared() -> dict[str, RouteSpec]:
-    return {f"{one.method} {one.path}": one for routes in ROUTES for one in routes.specs}
+    return {f"{spec.method} {spec.path}": spec for routes in ROUTES for spec in routes.specs}
 
 
 def test_the_table_names_every_route_and_no_other() -> None:
@@ -342,8 +342,8 @@ def test_the_table_names_every_route_and_no_other() -> None:
 
 def test_every_declaration_says_what_the_table_says() -> None:
     for name, declaration in declared().items():
-        said = OPEN if declaration.permission is None else frozenset(map(str, declaration.permission))
-        assert said == EXPECTED[name], name
+        output = OPEN if declaration.permission is None else frozenset(map(str, declaration.permission))
+        assert output == EXPECTED[name], name
 
 
 async def ask(caller: httpx.AsyncClient, name: str, headers: dict[str, str]) -> httpx.Response:

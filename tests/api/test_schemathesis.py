@@ -29,10 +29,10 @@ from tests.listed_statuses import LISTED
 from tests.postgres import empty
 
 OPERATIONS = sorted(
-    f"{one.method} {one.documented_path}"
+    f"{spec.method} {spec.documented_path}"
     for routes in ROUTES
-    for one in routes.specs
-    if one.documented and one.media_type != EVENT_STREAM
+    for spec in routes.specs
+    if spec.documented and spec.media_type != EVENT_STREAM
 )
 """Event streams have no end to wait for."""
 
@@ -236,7 +236,7 @@ def existing(served: Served, path: str) -> Parameters:
 def test_the_product_keeps_to_its_document(served: Served, name: str, mode: GenerationMode, thorough: bool) -> None:
     method, _, path = name.partition(" ")
     operation = served.schema[path][method]
-    known = existing(served, path)
+    services = existing(served, path)
     turn = iter(range(1_000_000))
 
     @settings(
@@ -249,7 +249,7 @@ def test_the_product_keeps_to_its_document(served: Served, name: str, mode: Gene
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: schemathesis.Case[Any]) -> None:
         if mode is GenerationMode.POSITIVE and next(turn) % 2:
-            case.path_parameters = {key: known.get(key, value) for key, value in case.path_parameters.items()}
+            case.path_parameters = {key: services.get(key, value) for key, value in case.path_parameters.items()}
         assume(len(str(case.query)) < LONGEST_QUERY)
         if case.path_parameters.get("client_name") in SEGMENTS:  # another operation's path
             case.path_parameters["client_name"] = "admin"

@@ -56,13 +56,13 @@ class Visitor:
     async def open(self, path: str = "/console/") -> Page:
         page = await self.context.new_page()
         page.set_default_timeout(60_000)
-        page.on("console", self._said)
+        page.on("console", self._record_message)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("request", self._asked)
         await page.goto(self.address + path)
         return page
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _record_message(self, message: ConsoleMessage) -> None:
         """Chromium itself tells of each refused login or form, and of each change that somebody else was faster with."""
         if message.type in ("error", "warning") and not any(part in message.text for part in self.expected):
             self.complaints.append(message.text)
@@ -94,14 +94,16 @@ async def sign_in(page: Page, key: str) -> None:
 async def violations(page: Page) -> list[str]:
     """Return the violations of WCAG 2.2 AA and best practices in both themes, each with the first elements that cause it."""
     await page.evaluate(_axe())
-    found: list[str] = []
+    result: list[str] = []
     for theme in _THEMES:
         await page.emulate_media(color_scheme=theme)
         rules = f", runOnly: {[*_OF_COLOURS]}" if theme != _THEMES[0] else ""
         broken = await page.evaluate(f"{_SETTLED}.then(() => axe.run({{resultTypes: ['violations']{rules}}}))")
-        found += [f"{theme}: {one['id']}: {one['help']}: {_first_nodes(one)}" for one in broken["violations"]]
+        result += [
+            f"{theme}: {violation['id']}: {violation['help']}: {_first_nodes(violation)}" for violation in broken["violations"]
+        ]
     await page.emulate_media(color_scheme="null")
-    return found
+    return result
 
 
 def _first_nodes(violation: Mapping[str, Any]) -> list[str]:

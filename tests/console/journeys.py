@@ -143,8 +143,8 @@ def seal(home: Path) -> None:
     environment = {**os.environ, "MEDIALEDGER_HOME": str(home)}
     command = ("medialedger", "audit", "checkpoint", "--now")
     sealing = Forked(*command, environment=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    said, _ = sealing.communicate(timeout=120)
-    assert sealing.returncode == 0, said
+    output, _ = sealing.communicate(timeout=120)
+    assert sealing.returncode == 0, output
 
 
 async def verifies_the_log_and_takes_it_away(page: Page, event: str, *, folder: Path) -> None:
@@ -163,8 +163,8 @@ async def verifies_the_log_and_takes_it_away(page: Page, event: str, *, folder: 
         await (await started.value).save_as(files[name])
     key = await asyncio.to_thread(files["key.txt"].read_text)
     for command, name in (("log", "log.ndjson"), ("stream", "stream.ndjson")):
-        code, said = verdict(command, files[name], "--key", key.strip(), "--kept", files["checkpoint.txt"])
-        assert code == 0, said
+        code, output = verdict(command, files[name], "--key", key.strip(), "--kept", files["checkpoint.txt"])
+        assert code == 0, output
 
 
 async def exports_as_table(page: Page) -> str:
@@ -182,10 +182,10 @@ async def downloaded(file: Download) -> str:
 
 def states_of(http: httpx.Client, event: str) -> list[int]:
     """All that the Event went to, from the log."""
-    found = _got(http, f"/api/audit/event/{event}/")
-    return [each["data"]["state"] for each in found if each["type"] == "event.state_changed"]
+    result = _got(http, f"/api/audit/event/{event}/")
+    return [each["data"]["state"] for each in result if each["type"] == "event.state_changed"]
 
 
 def _got(http: httpx.Client, path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = http.get(path).raise_for_status().json()
-    return found
+    result: list[dict[str, Any]] = http.get(path).raise_for_status().json()
+    return result

@@ -46,8 +46,8 @@ async def test_captions_are_added_shown_replaced_and_deleted(
     await page.get_by_role("button", name="Add captions").click()
     dialog = page.get_by_role("dialog", name="Add captions")
     await dialog.get_by_role("button", name="Add", exact=True).click()
-    for told in ("Choose a file.", "Say the language, such as de or en-GB.", "Give them a name."):
-        await expect(dialog.get_by_text(told)).to_be_visible()
+    for reported in ("Choose a file.", "Say the language, such as de or en-GB.", "Give them a name."):
+        await expect(dialog.get_by_text(reported)).to_be_visible()
     await axe(page)
     await dialog.get_by_label("File").set_input_files(tmp_path / "german.vtt")
     await dialog.get_by_label("Language").fill("no language")

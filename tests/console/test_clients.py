@@ -15,9 +15,9 @@ from tests.e2e.product import Product
 
 
 def _origin(page: Page) -> str:
-    found = re.match(r"https?://[^/]+", page.url)
-    assert found is not None
-    return found[0]
+    result = re.match(r"https?://[^/]+", page.url)
+    assert result is not None
+    return result[0]
 
 
 def _call(http: httpx.Client, method: str, path: str, **content: Any) -> Any:
@@ -55,8 +55,8 @@ async def test_a_client_is_added_its_key_rotated_with_an_overlap_and_revoked(sig
     await signed_in.get_by_role("dialog", name="Revoke this key?").get_by_role("button", name="Revoke").click()
     await expect(drawer.get_by_role("button", name=f"Revoke {old['keyId']}")).to_have_count(0)
     assert (_status(signed_in, first), _status(signed_in, second)) == (401, 200)
-    found = _call(http, "GET", "/api/audit/events/", params={"aggregate": "client", "id": name, "order": "ASC"})
-    types = [each["type"].removeprefix("client.") for each in found["results"]]
+    result = _call(http, "GET", "/api/audit/events/", params={"aggregate": "client", "id": name, "order": "ASC"})
+    types = [each["type"].removeprefix("client.") for each in result["results"]]
     assert types == ["registered", "key_issued", "key_issued", "key_expiry_set", "key_revoked"]
 
 
@@ -73,8 +73,8 @@ async def test_roles_that_others_change_beside_an_open_client_are_told_and_not_o
     await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
     await drawer.get_by_role("button", name="Save").click()
     await expect(drawer.get_by_role("alert")).to_contain_text("Somebody else was faster")
-    found = _call(http, "GET", f"/api/client/{name}")
-    assert {"roles": found["roles"], "trustActor": found["trustActor"]} == theirs
+    result = _call(http, "GET", f"/api/client/{name}")
+    assert {"roles": result["roles"], "trustActor": result["trustActor"]} == theirs
     await drawer.get_by_role("button", name="Show it as it is now").click()
     await expect(drawer.get_by_role("checkbox", name="Believed about its end user")).to_be_checked()
     await drawer.get_by_role("checkbox", name="operator").check()

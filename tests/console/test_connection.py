@@ -51,7 +51,7 @@ class Observation:
     login: StorageState
     asked: set[str] = field(default_factory=set)
     asked_again: set[str] = field(default_factory=set)
-    said: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     healthy: dict[str, list[str]] = field(default_factory=dict)
     moved: dict[str, tuple[str, str]] = field(default_factory=dict)
     bare: dict[str, list[str]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ async def observed(browser: Browser, mortal: tuple[Products, Product]) -> dict[s
         await _each(pages, "killed")
         _started(started, product.home, str(urlsplit(product.address).port))
         await _back(pages, again=False)
-    return {path: one.observation for path, one in pages.items()}
+    return {path: entry.observation for path, entry in pages.items()}
 
 
 async def _opened(page: Page, address: str, login: StorageState) -> Opened:
@@ -126,23 +126,23 @@ async def _opened(page: Page, address: str, login: StorageState) -> Opened:
 
 async def _each(pages: dict[str, Opened], state: str) -> None:
     """Five seconds later, and ten more."""
-    for one in pages.values():
-        await one.page.clock.fast_forward(SILENT)
-        seen = one.observation
-        seen.said[state] = await one.page.locator("body").inner_text()
-        seen.healthy[state] = await one.page.evaluate(LOOKS_HEALTHY, seen.colours)
-        seen.bare[state] = await one.page.evaluate(BARE)
-        await one.page.clock.fast_forward(2 * SILENT)
-        seen.moved[state] = seen.said[state], await one.page.locator("body").inner_text()
-        one.asks.clear()
+    for page in pages.values():
+        await page.page.clock.fast_forward(SILENT)
+        seen = page.observation
+        seen.texts[state] = await page.page.locator("body").inner_text()
+        seen.healthy[state] = await page.page.evaluate(LOOKS_HEALTHY, seen.colours)
+        seen.bare[state] = await page.page.evaluate(BARE)
+        await page.page.clock.fast_forward(2 * SILENT)
+        seen.moved[state] = seen.texts[state], await page.page.locator("body").inner_text()
+        page.asks.clear()
 
 
 async def _back(pages: dict[str, Opened], *, again: bool) -> None:
-    for one in pages.values():
-        await expect(one.page.locator(".band")).to_have_count(0)
-        await expect(one.page.locator(".live-badge")).to_have_text("Up to date")
-        await expect(one.page.locator(".skeleton, .failure, .unread, .old")).to_have_count(0)
-        one.observation.asked_again |= one.asks if again else set()
+    for page in pages.values():
+        await expect(page.page.locator(".band")).to_have_count(0)
+        await expect(page.page.locator(".live-badge")).to_have_text("Up to date")
+        await expect(page.page.locator(".skeleton, .failure, .unread, .old")).to_have_count(0)
+        page.observation.asked_again |= page.asks if again else set()
 
 
 @pytest.mark.parametrize("path", OPENED)
@@ -152,7 +152,7 @@ async def test_a_page_says_that_the_server_is_gone_and_nothing_on_it_looks_curre
     seen = observed[path]
     assert seen.healthy["connected"] != [], "the check finds what looks healthy"
     for state in ("frozen", "killed"):
-        assert LOST.search(seen.said[state]), seen.said[state]
+        assert LOST.search(seen.texts[state]), seen.texts[state]
         assert seen.healthy[state] == []
         assert seen.bare[state] == []
         before, after = (text.splitlines() for text in seen.moved[state])

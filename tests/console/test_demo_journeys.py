@@ -58,8 +58,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     folder.chmod(0o755)
     with products() as started:
         product = started.start(folder / "home", "up --demo").until_ready()
-        said = product.until_printed("demo: complete after", seconds=600)
-        keys = dict(re.findall(r"client demo-(\w+) has the key (\S+)", said))
+        output = product.until_printed("demo: complete after", seconds=600)
+        keys = dict(re.findall(r"client demo-(\w+) has the key (\S+)", output))
         yield Demo(product, {**keys, "admin": (product.home / "admin-api-key").read_text().strip()})
 
 
@@ -79,13 +79,13 @@ def event_named(http: httpx.Client, title: str, **filters: str) -> str:
 
 
 def jobs(http: httpx.Client) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = http.get("/engine/jobs", params={"items": 100}).raise_for_status().json()
-    return found
+    result: list[dict[str, Any]] = http.get("/engine/jobs", params={"items": 100}).raise_for_status().json()
+    return result
 
 
 def history(http: httpx.Client, event: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = http.get(f"/api/audit/event/{event}/").raise_for_status().json()
-    return found
+    result: list[dict[str, Any]] = http.get(f"/api/audit/event/{event}/").raise_for_status().json()
+    return result
 
 
 async def test_an_operator_puts_the_next_event_on_air_and_watches_its_film(browser: Browser, demo: Demo) -> None:
@@ -132,13 +132,13 @@ async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery
 async def test_an_auditor_finds_who_changed_a_title_and_takes_the_log_away(browser: Browser, demo: Demo, tmp_path: Path) -> None:
     with demo.client("auditor") as http:
         event = event_named(http, "Live from", eventState="LIVE_PUBLISHED")
-        told = history(http, event)
-    [(version, change)] = [(at, each) for at, each in enumerate(told, 1) if "extended" in str(each["data"])]
+        reported = history(http, event)
+    [(version, change)] = [(at, each) for at, each in enumerate(reported, 1) if "extended" in str(each["data"])]
     seal(demo.product.home)
     async with logged_in(browser, demo, "auditor") as page:
         await open_page(page, f"events/{event}")
         await page.get_by_role("link", name="History").click()
-        await goes_to_version(page, version, newest=len(told))
+        await goes_to_version(page, version, newest=len(reported))
         await expect(title_row(page).locator("ins")).to_contain_text("extended")
         await expect(title_row(page).locator(".diff-who")).to_contain_text("lucia.ferrari")
         await title_row(page).get_by_role("link", name="Request").click()

@@ -27,9 +27,9 @@ def _call(http: httpx.Client, method: str, path: str, **content: Any) -> Any:
 
 
 def _origin(page: Page) -> str:
-    found = re.match(r"https?://[^/]+", page.url)
-    assert found is not None
-    return found[0]
+    result = re.match(r"https?://[^/]+", page.url)
+    assert result is not None
+    return result[0]
 
 
 async def test_a_destination_is_added_tried_changed_and_deleted(signed_in: Page, http: httpx.Client) -> None:
@@ -84,8 +84,8 @@ async def test_a_live_publication_is_shown_and_deleted(signed_in: Page, http: ht
     await signed_in.get_by_role("dialog", name="Delete?").get_by_role("button", name="Delete").click()
     await expect(signed_in.get_by_text("Delete: done")).to_be_visible()
     await expect(signed_in.get_by_text("No publications")).to_be_visible()
-    found = _call(http, "GET", "/api/audit/events/", params={"aggregate": "publication", "id": made[0]["id"], "order": "ASC"})
-    assert len(found["results"]) >= 2
+    result = _call(http, "GET", "/api/audit/events/", params={"aggregate": "publication", "id": made[0]["id"], "order": "ASC"})
+    assert len(result["results"]) >= 2
 
 
 async def test_a_start_that_is_refused_is_told_with_its_reason_on_both_pages(signed_in: Page, http: httpx.Client) -> None:
@@ -128,8 +128,8 @@ async def test_what_others_change_beside_an_open_destination_is_told_and_not_ove
     await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
     await drawer.get_by_role("button", name="Save").click()
     await expect(drawer.get_by_role("alert")).to_contain_text("Somebody else was faster")
-    found = _call(http, "GET", f"/api/media/destination/{destination}")
-    assert (found["name"], "theirs" in found["configJson"]) == (name, True)
+    result = _call(http, "GET", f"/api/media/destination/{destination}")
+    assert (result["name"], "theirs" in result["configJson"]) == (name, True)
     await drawer.get_by_role("button", name="Show it as it is now").click()
     await expect(drawer.get_by_label("Bucket")).to_have_value("theirs")
     for mine in ("one", "two"):  # what the form itself saved is no change of others
@@ -187,15 +187,15 @@ async def test_a_selection_that_ends_beside_a_drawer_leaves_it_open(signed_in: P
     drawer = signed_in.get_by_role("dialog", name="Destination", exact=True)
     field = await drawer.get_by_label("Name").bounding_box()
     assert field is not None
-    inside, beside = (field["x"] + 40, field["y"] + 10), (60, field["y"] + 10)
-    for begin, end in ((inside, beside), (beside, inside)):
+    inside, other = (field["x"] + 40, field["y"] + 10), (60, field["y"] + 10)
+    for begin, end in ((inside, other), (other, inside)):
         await signed_in.mouse.move(*begin)
         await signed_in.mouse.down()
         await signed_in.mouse.move(*end)
         await signed_in.mouse.up()
         await expect(drawer).to_be_visible()
         assert "destination=" in signed_in.url
-    await signed_in.mouse.click(*beside)
+    await signed_in.mouse.click(*other)
     await expect(drawer).to_have_count(0)
 
 
@@ -226,8 +226,8 @@ async def test_an_event_is_found_and_published_and_its_upload_followed(signed_in
     await expect(drawer.get_by_role("link", name=f"Film <b>{mark}</b>")).to_be_visible()
 
     def published() -> dict[str, Any]:
-        [found] = _call(http, "GET", "/api/vodpublications/", params={"contentIdFilter": event})["results"]
-        return dict(found)
+        [results] = _call(http, "GET", "/api/vodpublications/", params={"contentIdFilter": event})["results"]
+        return dict(results)
 
     until(lambda: published()["publicationState"] == 5)
     made = published()

@@ -89,7 +89,7 @@ class Crawl:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.found: set[str] = set()
+        self.titles: set[str] = set()
         self.misplaced: dict[str, list[str]] = {}
         self.unfocused: dict[str, str] = {}
 
@@ -123,8 +123,8 @@ class Crawl:
 
     async def _look(self, opener: Locator) -> None:
         title = await self.dialogs.last.locator("h2").first.inner_text()
-        if title not in self.found:
-            self.found.add(title)
+        if title not in self.titles:
+            self.titles.add(title)
             await self._measure(title)
             await self._lead_on()
         await self.page.keyboard.press("Escape")
@@ -151,7 +151,7 @@ class Crawl:
 
     async def _look_at_second(self, opener: Locator) -> None:
         title = await self.dialogs.last.locator("h2").first.inner_text()
-        self.found.add(title)
+        self.titles.add(title)
         await self._measure(title)
         await self.page.keyboard.press("Escape")
         await expect(self.dialogs).to_have_count(1)
@@ -194,4 +194,4 @@ async def test_every_dialog_has_its_controls_in_place_and_gives_the_focus_back(b
             await crawl.of(f"{own.address}/console{address.format(**ids)}")
     assert crawl.misplaced == {}
     assert crawl.unfocused == {}
-    assert EXPECTED - crawl.found == set()
+    assert EXPECTED - crawl.titles == set()

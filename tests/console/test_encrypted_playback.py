@@ -52,8 +52,8 @@ class Licences:
     def answer(self, body: bytes) -> bytes:
         self.asked += 1
         kids = [urlsafe_b64decode(kid + "==") for kid in json.loads(body)["kids"]]
-        found = [{"kty": "oct", "kid": _text(kid), "k": _text(self.keys[kid])} for kid in kids if kid in self.keys]
-        return json.dumps({"keys": found, "type": "temporary"}).encode()
+        result = [{"kty": "oct", "kid": _text(kid), "k": _text(self.keys[kid])} for kid in kids if kid in self.keys]
+        return json.dumps({"keys": result, "type": "temporary"}).encode()
 
 
 def _text(data: bytes) -> str:
@@ -107,8 +107,8 @@ def protected_film(http: httpx.Client, media: Path) -> str:
 
 
 def shown(http: httpx.Client, event: str) -> dict[str, object]:
-    found: dict[str, object] = http.get(f"/api/event/{event}").raise_for_status().json()
-    return found
+    result: dict[str, object] = http.get(f"/api/event/{event}").raise_for_status().json()
+    return result
 
 
 def content_key(http: httpx.Client, event: str, kid: UUID) -> bytes:

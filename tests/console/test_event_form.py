@@ -48,9 +48,9 @@ def _client_with(http: httpx.Client, role: str) -> str:
 
 
 def _origin(page: Page) -> str:
-    found = re.match(r"https?://[^/]+", page.url)
-    assert found is not None
-    return found[0]
+    result = re.match(r"https?://[^/]+", page.url)
+    assert result is not None
+    return result[0]
 
 
 async def _schedule(page: Page, query: str) -> None:

@@ -191,13 +191,13 @@ async def test_hostile_texts_are_text_on_every_page(browser: Browser, spoilt: Pr
             await expect(page.locator("main h1")).to_be_visible()
             await expect(page.locator(".skeleton")).to_have_count(0)
             shown = await page.evaluate(SHOWN)
-            found = [f"it does not show {text!r}" for text in LISTS.get(path, ()) if text.strip()[:BEGINNING] not in shown]
-            found += await page.evaluate(MADE) + came.complaints + came.strangers
+            result = [f"it does not show {text!r}" for text in LISTS.get(path, ()) if text.strip()[:BEGINNING] not in shown]
+            result += await page.evaluate(MADE) + came.complaints + came.strangers
             if await page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                found.append("it is wider than the screen")
+                result.append("it is wider than the screen")
             if (await page.title()).startswith("broken in"):
-                found.append("a text was run")
+                result.append("a text was run")
             came.complaints.clear()
             came.requests.clear()
-            wrong |= {path: found} if found else {}
+            wrong |= {path: result} if result else {}
     assert wrong == {}

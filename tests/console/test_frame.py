@@ -179,9 +179,9 @@ async def test_the_first_page_is_small(guest: Visitor) -> None:
 
 
 def _origin(page: Page) -> str:
-    found = re.match(r"https?://[^/]+", page.url)
-    assert found is not None
-    return found[0]
+    result = re.match(r"https?://[^/]+", page.url)
+    assert result is not None
+    return result[0]
 
 
 def test_functions_without_a_browser_are_tested_too(run_npm: Callable[[Sequence[str]], str]) -> None:

@@ -44,8 +44,8 @@ def change(http: httpx.Client, event: str, field: str, value: str, *, request: s
 
 
 def entries(http: httpx.Client, event: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = http.get(f"/api/audit/event/{event}/").json()
-    return found
+    result: list[dict[str, object]] = http.get(f"/api/audit/event/{event}/").json()
+    return result
 
 
 async def test_an_auditor_finds_who_changed_a_title_and_goes_to_that_moment(
@@ -56,9 +56,9 @@ async def test_an_auditor_finds_who_changed_a_title_and_goes_to_that_moment(
     change(http, event, "roomId", make_room(http), request="room")
     change(http, event, "title", "Cup semi-final tonight", request=request)
     go_live(http, event)
-    told = entries(http, event)
-    newest = len(told)
-    version = next(index for index, one in enumerate(told, 1) if one["transactionId"] == request)
+    reported = entries(http, event)
+    newest = len(reported)
+    version = next(index for index, entry in enumerate(reported, 1) if entry["transactionId"] == request)
     await signed_in.goto(f"{product.address}/console/events/{event}/history")
     await expect(signed_in.get_by_role("heading", name="Cup semi-final tonight")).to_be_visible()
     row = signed_in.get_by_role("row", name=re.compile("^State"))
@@ -85,7 +85,7 @@ async def test_an_auditor_finds_who_changed_a_title_and_goes_to_that_moment(
     await expect(signed_in.locator(".slider-text")).to_contain_text(f"Version {version} of {newest}")
     await expect(signed_in.get_by_label("Compare version")).to_have_value("0")
 
-    before = datetime.fromisoformat(str(told[version - 1]["recordedAt"])).timestamp() - 0.001
+    before = datetime.fromisoformat(str(reported[version - 1]["recordedAt"])).timestamp() - 0.001
     at = datetime.fromtimestamp(before).astimezone().isoformat().replace("+", "%2B")
     await signed_in.goto(f"{product.address}/console/events/{event}/history?at={at}&tab=state")
     await expect(signed_in.locator(".slider-text")).to_contain_text(f"Version {version - 1} of {newest}")

@@ -33,8 +33,8 @@ def _event(http: httpx.Client, title: str, profile: str) -> str:
 
 
 def _profile(http: httpx.Client, name: str) -> dict[str, Any]:
-    [found] = [each for each in _call(http, "GET", "/api/infrastructureprofile/") if each["name"] == name]
-    return {**found, "configuration": json.loads(found["configurationJson"])}
+    [result] = [each for each in _call(http, "GET", "/api/infrastructureprofile/") if each["name"] == name]
+    return {**result, "configuration": json.loads(result["configurationJson"])}
 
 
 async def test_a_profile_is_made_used_and_its_failure_said(
@@ -77,8 +77,8 @@ async def test_a_profile_is_made_used_and_its_failure_said(
     await form.get_by_role("button", name="Save").click()
     await expect(form).to_have_count(0)
     assert _profile(http, name)["configuration"]["request"]["resources"][0]["ipAddress"] == "198.51.100.7"
-    kept = _types(http, "infrastructure_profile", made["id"])
-    assert len(kept) == 2
+    retained = _types(http, "infrastructure_profile", made["id"])
+    assert len(retained) == 2
     _call(http, "DELETE", f"/api/event/{event}")
 
 

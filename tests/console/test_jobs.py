@@ -31,7 +31,7 @@ def job(http: httpx.Client, number: int) -> dict[str, Any]:
     return shown
 
 
-def found(http: httpx.Client, content: str) -> list[dict[str, Any]]:
+def jobs_of(http: httpx.Client, content: str) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = http.get("/engine/jobs", params={"search": content}).json()
     return shown
 
@@ -105,7 +105,7 @@ async def test_a_job_is_submitted_by_the_form_of_its_workflow(
     await expect(signed_in.get_by_label("Request as JSON", exact=True)).to_contain_text('"size": 7')
     await signed_in.get_by_role("button", name="Submit the job").click()
     await expect(signed_in.get_by_role("heading", name=content)).to_be_visible()
-    [made] = found(http, content)
+    [made] = jobs_of(http, content)
     assert made["parameters"] == {"content_id": content, "url": "http://127.0.0.1:9/a.mp4", "size": 7}
     assert made["run_at"] == "2031-05-01T10:00:00.000Z"
 

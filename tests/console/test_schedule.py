@@ -32,8 +32,8 @@ def _event(http: httpx.Client, **fields: object) -> str:
 
 
 def _get(http: httpx.Client, path: str, **query: str) -> dict[str, Any]:
-    found: dict[str, Any] = http.get(path, params=query).raise_for_status().json()
-    return found
+    result: dict[str, Any] = http.get(path, params=query).raise_for_status().json()
+    return result
 
 
 def _read(http: httpx.Client, event: str) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def _read(http: httpx.Client, event: str) -> dict[str, Any]:
 
 
 def _types(http: httpx.Client, event: str) -> list[str]:
-    found = http.get("/api/audit/events/", params={"aggregate": "event", "id": event, "order": "ASC", "pageSize": 50}).json()
-    return [each["type"] for each in found["results"]]
+    result = http.get("/api/audit/events/", params={"aggregate": "event", "id": event, "order": "ASC", "pageSize": 50}).json()
+    return [each["type"] for each in result["results"]]
 
 
 async def _open(page: Page, query: str) -> None:
@@ -103,7 +103,7 @@ async def test_who_was_faster_wins(signed_in: Page, http: httpx.Client) -> None:
 
 async def test_a_schedule_goes_out_and_comes_in_as_csv(signed_in: Page, http: httpx.Client, tmp_path: Path) -> None:
     mark = uuid4().hex[:8]
-    known = _event(http, title=f"{HOSTILE} {mark}", refId=f"{mark}-1", scheduledStart=f"{DAY}T08:00:00Z")
+    existing = _event(http, title=f"{HOSTILE} {mark}", refId=f"{mark}-1", scheduledStart=f"{DAY}T08:00:00Z")
     await _open(signed_in, f"date={DAY}&view=table&search={mark}")
     await expect(signed_in.locator("tbody tr")).to_have_count(1)
     async with signed_in.expect_download() as started:
@@ -127,7 +127,7 @@ async def test_a_schedule_goes_out_and_comes_in_as_csv(signed_in: Page, http: ht
         await drawer.get_by_role("button", name="Close").click()
     made = _get(http, "/api/event/reference", id=f"{mark}-2")
     assert (made["title"], made["scheduledStart"]) == (f"New {mark}", f"{DAY}T18:00:00.000Z")
-    assert len(_types(http, known)) == 1
+    assert len(_types(http, existing)) == 1
     await expect(signed_in.locator("tbody tr")).to_have_count(2)
     await signed_in.get_by_role("button", name="Choose all 2").click()
     await signed_in.get_by_label("Minutes").fill("30")

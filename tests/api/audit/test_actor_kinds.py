@@ -45,8 +45,8 @@ async def former(inner: Core, name: str) -> dict[str, str]:
 
 async def newest(http: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
     answer = await http.get("/api/audit/events/", params={"type": "tag.registered", **query})
-    found: dict[str, Any] = max(answer.json()["results"], key=lambda entry: int(entry["position"]))
-    return found
+    result: dict[str, Any] = max(answer.json()["results"], key=lambda entry: int(entry["position"]))
+    return result
 
 
 async def test_a_client_of_an_earlier_build_that_is_called_system_is_no_product(http: httpx.AsyncClient, inner: Core) -> None:

@@ -102,11 +102,11 @@ async def test_the_export_is_what_the_verifier_takes(http: httpx.AsyncClient, in
     assert answer.headers["content-type"] == "application/x-ndjson"
     path = tmp_path / "export"
     path.write_bytes(answer.content)
-    code, said = verdict("log", path, "--key", log.key)
-    assert (code, said.split(",")[0]) == (0, f"fits: {await last(inner)} events")
+    code, output = verdict("log", path, "--key", log.key)
+    assert (code, output.split(",")[0]) == (0, f"fits: {await last(inner)} events")
     path.write_bytes((await http.get(f"{_AUDIT}/export", params={"aggregate": "event", "id": events[2]})).content)
-    code, said = verdict("stream", path, "--key", log.key)
-    assert (code, said[:25]) == (0, "fits: these are all 1 eve"), said
+    code, output = verdict("stream", path, "--key", log.key)
+    assert (code, output[:25]) == (0, "fits: these are all 1 eve"), output
     assert_problem(await http.get(f"{_AUDIT}/export", params={"aggregate": "event", "id": UNKNOWN}), 404)
     for wrong in ({"id": UNKNOWN}, {"aggregate": "nothing"}, {"after": -1}, {"aggregate": "event", "id": UNKNOWN, "after": 2}):
         assert_problem(await http.get(f"{_AUDIT}/export", params=wrong), 400)  # type: ignore[arg-type]
@@ -135,14 +135,16 @@ async def test_the_export_takes_a_part(http: httpx.AsyncClient, inner: Core, log
     assert 2 <= len(until) <= 4
 
 
-async def test_few_exports_run_at_a_time(http: httpx.AsyncClient, database_url: str, known: dict[object, object]) -> None:
+async def test_few_exports_run_at_a_time(
+    http: httpx.AsyncClient, database_url: str, services_by_type: dict[object, object]
+) -> None:
     await add(http)
-    proofs = known[LogProofs]
+    proofs = services_by_type[LogProofs]
     assert isinstance(proofs, LogProofs)
-    held = [await proofs.export(lambda stored: (piece for piece in (b"x", b"y"))) for _ in range(2)]
+    owned = [await proofs.export(lambda stored: (piece for piece in (b"x", b"y"))) for _ in range(2)]
     assert_problem(await http.get(f"{_AUDIT}/export"), 503)
-    for one in held:
-        assert [piece async for piece in one] == [b"x", b"y"]
+    for entry in owned:
+        assert [piece async for piece in entry] == [b"x", b"y"]
     assert (await http.get(f"{_AUDIT}/export")).status_code == 200
     for _ in range(3):
         dropped = await proofs.export(lambda stored: (piece for piece in (b"x",)))
@@ -151,21 +153,21 @@ async def test_few_exports_run_at_a_time(http: httpx.AsyncClient, database_url: 
 
 
 async def test_the_log_is_verified_after_a_checkpoint_that_was_kept(http: httpx.AsyncClient, inner: Core, log: SealedLog) -> None:
-    kept, address = log.seal().note, "/api/audit/verify"
+    retained, address = log.seal().note, "/api/audit/verify"
     end = await last(inner)
     await add(http)
-    good = (await http.get(address, params={"checkpoint": kept})).json()
+    good = (await http.get(address, params={"checkpoint": retained})).json()
     assert (good["valid"], good["checked"], good["next"]) == (True, await last(inner), None)
-    part = (await http.get(address, params={"checkpoint": kept, "pageSize": 1})).json()
+    part = (await http.get(address, params={"checkpoint": retained, "pageSize": 1})).json()
     assert (part["valid"], part["checked"] > end) == (True, True)
-    assert_problem(await http.get(address, params={"checkpoint": kept, "after": 1}), 400)
-    for wrong in (kept.replace("epoch 1", "epoch 2"), "", "\0", kept[:60]):
+    assert_problem(await http.get(address, params={"checkpoint": retained, "after": 1}), 400)
+    for wrong in (retained.replace("epoch 1", "epoch 2"), "", "\0", retained[:60]):
         assert_problem(await http.get(address, params={"checkpoint": wrong}), 400)
     with log.undone():  # judged on the same connection: others do not see what is undone
         log.edit(f"UPDATE commits SET chain_hash = '\\x00' WHERE last_position = {end}")
         with pytest.raises(LogDamaged, match="is not that of the given checkpoint"):
-            locate(log.stored, kept)
+            locate(log.stored, retained)
     with log.undone():
         log.edit("DELETE FROM commits")
         with pytest.raises(LogDamaged, match=f"the log ends at 0, but the given checkpoint has {end} events"):
-            locate(log.stored, kept)
+            locate(log.stored, retained)

@@ -26,11 +26,11 @@ async def test_each_field_has_its_last_change(http: httpx.AsyncClient, inner: Co
     await patch(http, key, replace("/Title", "b"))
     await http.put(f"/api/event/state/{key}", json={"state": 2}, headers={**studio, "X-Transaction-ID": "t"})
     await patch(http, key, replace("/Title", "c"))
-    found = await diff(http, key, **{"from": 1, "to": 4})
-    title, state = found["title"], found["state"]
+    result = await diff(http, key, **{"from": 1, "to": 4})
+    title, state = result["title"], result["state"]
     assert (title["before"], title["after"], title["version"], title["actor"]) == ("a", "c", 4, "admin")
     assert (state["before"], state["after"], state["version"], state["actor"], state["transactionId"]) == (0, 2, 3, "studio", "t")
-    assert "description" not in found
+    assert "description" not in result
     back = await diff(http, key, **{"from": 4, "to": 1})
     assert (back["title"]["before"], back["title"]["after"], back["title"]["version"]) == ("c", "a", 4)
     assert await diff(http, key, **{"from": 2, "to": 2}) == {}
@@ -44,9 +44,9 @@ async def test_times_are_moments_too_and_members_have_dots(http: httpx.AsyncClie
     await a_later_millisecond(inner)
     await patch(http, key, replace("/Title", "b"), replace("/RoomId", room))
     await http.patch(f"/api/room/{room}", json=[replace("/Name", "Arena")], headers={"content-type": "application/json-patch+json"})
-    found = await diff(http, key, **{"from": begun})
-    assert found["title"]["after"] == "b"
-    assert all(not isinstance(change["after"], dict) or not change["after"] for change in found.values())
+    result = await diff(http, key, **{"from": begun})
+    assert result["title"]["after"] == "b"
+    assert all(not isinstance(change["after"], dict) or not change["after"] for change in result.values())
 
 
 @pytest.mark.parametrize("asked", [{"from": 9}, {"from": 0}, {"from": 1, "to": 9}, {"from": "2001-01-01"}])

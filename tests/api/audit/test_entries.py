@@ -29,8 +29,8 @@ from workers.adapters.kafka import cloud_event
 async def entries(http: httpx.AsyncClient, **asked: Any) -> list[dict[str, Any]]:
     answer = await http.get("/api/audit/events/", params=asked)
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["results"]
-    return found
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return results
 
 
 async def positions(http: httpx.AsyncClient, **asked: Any) -> list[int]:
@@ -81,9 +81,9 @@ async def test_an_entry_has_actor_type_time_and_transaction(http: httpx.AsyncCli
 async def test_filters_select_entries_and_combine(http: httpx.AsyncClient, inner: Core) -> None:
     studio = {"API-KEY": await introduce(inner, "studio", "operator")}  # 1 to 4: admin and studio, each with a key
     room = await add_room(http)  # 5
-    one = (await http.post("/api/event/", json={"Title": "a"}, headers={**studio, "X-Transaction-ID": "t1"})).json()["id"]  # 6
+    first = (await http.post("/api/event/", json={"Title": "a"}, headers={**studio, "X-Transaction-ID": "t1"})).json()["id"]  # 6
     two = (await add(http, RoomId=room))["id"]  # 7
-    await http.put(f"/api/event/state/{one}", json={"state": 2}, headers={"X-Transaction-ID": "t1"})  # 8
+    await http.put(f"/api/event/state/{first}", json={"state": 2}, headers={"X-Transaction-ID": "t1"})  # 8
     table: list[tuple[dict[str, Any], list[int]]] = [
         ({}, [8, 7, 6, 5, 4, 3, 2, 1]),
         ({"order": "ASC"}, [1, 2, 3, 4, 5, 6, 7, 8]),
@@ -100,8 +100,8 @@ async def test_filters_select_entries_and_combine(http: httpx.AsyncClient, inner
         ({"aggregate": "room"}, [5]),
         ({"aggregate": "Event"}, []),
         ({"aggregate": "nothing"}, []),
-        ({"id": one}, [8, 6]),
-        ({"id": one.upper()}, [8, 6]),
+        ({"id": first}, [8, 6]),
+        ({"id": first.upper()}, [8, 6]),
         ({"id": "studio"}, [4, 3]),
         ({"id": two, "aggregate": "event"}, [7]),
         ({"id": two, "aggregate": "room"}, []),
@@ -115,8 +115,8 @@ async def test_filters_select_entries_and_combine(http: httpx.AsyncClient, inner
         ({"TRANSACTIONID": "t1", "actor": "admin", "aggregate": "event", "after": 6}, [8]),
         ({"actor": "' OR 1=1 --"}, []),
     ]
-    for asked, found in table:
-        assert await positions(http, **asked) == found, asked
+    for asked, result in table:
+        assert await positions(http, **asked) == result, asked
 
 
 async def test_times_bound_the_log_inclusively_as_they_are_shown(http: httpx.AsyncClient) -> None:
@@ -140,7 +140,7 @@ async def test_next_leads_to_the_end_in_both_directions(http: httpx.AsyncClient,
     head = await last(inner)
     assert head == 11
     ascending = list(range(1, head + 1))
-    for query, found, pages in [
+    for query, result, pages in [
         ("pageSize=4", ascending[::-1], 3),
         ("pageSize=4&after=0", ascending, 3),
         ("pageSize=4&order=ASC", ascending, 3),
@@ -151,7 +151,7 @@ async def test_next_leads_to_the_end_in_both_directions(http: httpx.AsyncClient,
         ("pageSize=1&aggregate=client&actor=system", [2, 1], 2),
         ("pageSize=1&from=2001-01-01T01:00:00%2B01:00&to=9999-12-31&type=client.registered", [1], 1),
     ]:
-        assert await walk(http, f"/api/audit/events/?{query}") == (found, pages), query
+        assert await walk(http, f"/api/audit/events/?{query}") == (result, pages), query
 
 
 async def test_next_keeps_the_filters(http: httpx.AsyncClient) -> None:
@@ -235,16 +235,16 @@ async def test_an_export_has_the_hash_of_a_key_for_admins_only(
     with SealedLog.opened(database_url, tmp_path) as log:
         log.seal()
         for mode, asked in (*exports, ("none", {"aggregate": "client"})):
-            for headers, told in (({}, True), (auditor, False)):
+            for headers, reported in (({}, True), (auditor, False)):
                 answer = await http.get("/api/audit/export", params=asked, headers=headers)
                 assert "client.key_issued" in answer.text
                 hash = hashes[asked.get("id", "admin")]
-                assert (hash in answer.text, "state_withheld" in answer.text) == (told, not told), (asked, told)
+                assert (hash in answer.text, "state_withheld" in answer.text) == (reported, not reported), (asked, reported)
                 path = tmp_path / "export"
                 path.write_bytes(answer.content)
                 if mode != "none":
-                    code, said = verdict(mode, path, "--key", log.key)
-                    assert (code, "contents withheld" in said) == (0, not told), said
+                    code, output = verdict(mode, path, "--key", log.key)
+                    assert (code, "contents withheld" in output) == (0, not reported), output
         assert key_hash in log.export().read_text(), "what the operator exports is whole"
 
 
@@ -260,8 +260,8 @@ async def test_an_export_withholds_nothing_but_hashes_of_keys(http: httpx.AsyncC
     other |= {"state": f'{{"timestamp":"{other["recorded_at"]}","redacted":true}}', "state_hash": "00" * 32, "state_withheld": True}
     path = tmp_path / "export"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    code, said = verdict("log", path)
-    assert (code, "is withheld, which only client.key_issued may be" in said) == (3, True), said
+    code, output = verdict("log", path)
+    assert (code, "is withheld, which only client.key_issued may be" in output) == (3, True), output
 
 
 async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClient) -> None:
@@ -279,8 +279,8 @@ async def test_the_history_of_an_unknown_aggregate_is_404(http: httpx.AsyncClien
         for tail in ("", "/", "/state"):
             assert (await http.get(f"/api/audit/{path}{tail}")).status_code == 404, path
     for tail in ("", "/state"):
-        told = (await http.get(f"/api/audit/nothing/{key}{tail}")).json()["detail"]
-        kinds = told.removeprefix("There is no kind nothing; there are ").removesuffix(".").split(", ")
+        detail = (await http.get(f"/api/audit/nothing/{key}{tail}")).json()["detail"]
+        kinds = detail.removeprefix("There is no kind nothing; there are ").removesuffix(".").split(", ")
         assert {"event", "room", "job", "client"} <= set(kinds)
     for path in ("event/%ff", "%ff/x", "event/%00"):
         assert (await http.get(f"/api/audit/{path}")).status_code == 400, path
@@ -306,8 +306,8 @@ async def test_a_record_of_kafka_without_its_content_refers_to_its_entry(http: h
         await add_room(http, f"{number}")
     event = dataclasses.replace((await read(inner.database, 0))[-2], state=b"")
     sent = dict(cloud_event.headers(event, after=0, origin=Origin(UUID(int=1), 1)))
-    found = (await http.get(sent["ce_dataref"].decode())).json()["results"]
-    assert [(entry["position"], entry["data"]["name"]) for entry in found] == [(event.position, "1")]
+    results = (await http.get(sent["ce_dataref"].decode())).json()["results"]
+    assert [(entry["position"], entry["data"]["name"]) for entry in results] == [(event.position, "1")]
 
 
 async def test_the_index_gives_what_the_log_gives(http: httpx.AsyncClient, inner: Core) -> None:
@@ -325,12 +325,12 @@ async def test_the_index_gives_what_the_log_gives(http: httpx.AsyncClient, inner
         {"aggregate": "room", "actor": "studio"},
         {"actor": "nobody"},
     ]
-    before = [await positions(http, **one) for one in asked]
+    before = [await positions(http, **entry) for entry in asked]
     assert before[0] != []
     await fill(inner.database)
-    assert [await positions(http, **one) for one in asked] == before
+    assert [await positions(http, **entry) for entry in asked] == before
     await inner.database.execute("DELETE FROM audit_index WHERE position > 8")
-    assert [await positions(http, **one) for one in asked] == before
+    assert [await positions(http, **entry) for entry in asked] == before
     await inner.database.execute("UPDATE audit_index SET actor = 'nobody' WHERE position = 3")
     assert await positions(http, actor="nobody") == [3], "it is the index that was asked"
 

@@ -55,13 +55,13 @@ async def test_verification_goes_on_behind_what_does_not_fit(http: httpx.AsyncCl
     bad = [head - 3, head]
     for position in bad:
         tamper(database_url, f"UPDATE events SET state = '{{}}' WHERE position = {position}")
-    found: list[int] = []
+    result: list[int] = []
     after: int | None = 0
     while after is not None:
         body = (await http.get(f"{_AUDIT}/verify", params={"after": after})).json()
-        found.append(body["firstBadPosition"])
+        result.append(body["firstBadPosition"])
         after = body["resumeAfter"]
-    assert found == bad
+    assert result == bad
 
 
 async def test_checkpoints_are_listed_with_their_keys(http: httpx.AsyncClient, log: SealedLog) -> None:
@@ -89,7 +89,7 @@ async def test_the_verifier_is_the_programs_own_text(http: httpx.AsyncClient) ->
 
 async def test_kinds_have_the_types_of_their_events(http: httpx.AsyncClient) -> None:
     await add(http)
-    kinds = {one["aggregate"]: one["types"] for one in (await http.get(f"{_AUDIT}/kinds")).json()}
+    kinds = {record["aggregate"]: record["types"] for record in (await http.get(f"{_AUDIT}/kinds")).json()}
     assert {"event.registered", "event.state_changed", "event.redacted"} <= set(kinds["event"])
     for entry in (await http.get(f"{_AUDIT}/events/", params={"pageSize": 1000})).json()["results"]:
         assert entry["type"] in kinds[entry["aggregate"]]

@@ -39,7 +39,7 @@ async def test_every_version_is_shown_as_a_get_showed_it_then(http: httpx.AsyncC
         await patch(http, key, replace(path, value))
         shown.append(await event(http, key))
         moments.append(iso(await recorded(inner, await last(inner))))
-    assert len({str(one) for one in shown}) == 5
+    assert len({str(entry) for entry in shown}) == 5
     history = (await http.get(f"/api/audit/event/{key}")).json()
     for version, then in enumerate(shown, 1):
         for asked in ({"version": version}, {"at": moments[version - 1]}):
@@ -91,7 +91,7 @@ async def test_a_deleted_room_has_no_name_any_more(http: httpx.AsyncClient) -> N
 async def test_an_aggregate_is_404_before_its_first_event(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http))["id"]
     created = await recorded(inner, await last(inner))
-    for asked, told in (
+    for asked, reported in (
         ({"at": iso(created - timedelta(milliseconds=1))}, f"The event {key} did not exist before {iso(created)}."),
         ({"at": "0001-01-01"}, f"The event {key} did not exist before {iso(created)}."),
         ({"version": "2"}, f"The event {key} has no version 2; the newest is 1."),
@@ -99,7 +99,7 @@ async def test_an_aggregate_is_404_before_its_first_event(http: httpx.AsyncClien
     ):
         answer = await http.get(f"/api/audit/event/{key}/state", params=asked)
         assert_problem(answer, 404)
-        assert answer.json()["detail"] == told
+        assert answer.json()["detail"] == reported
     never = new_id()
     for query in ("", "?version=1", "?at=2031-01-01"):
         answer = await http.get(f"/api/audit/event/{never}/state{query}")

@@ -43,14 +43,14 @@ WHERE c.relkind = 'r' AND c.relnamespace::regnamespace::text IN ('public', 'even
 
 def places(url: str, mark: str = MARK) -> list[str]:
     """The tables with a row that holds this text, also as bytes."""
-    found = []
+    result = []
     for (table,) in asked(url, _TABLES.encode(), ()).fetchall():
         question = sql.SQL("SELECT count(*) FROM {} AS t WHERE strpos(t::text, {}) > 0 OR strpos(t::text, {}) > 0").format(
             sql.SQL(table), sql.Literal(mark), sql.Literal(mark.encode().hex())
         )
         [(rows,)] = asked(url, question.as_bytes(None), ()).fetchall()
-        found += [table] if rows else []
-    return found
+        result += [table] if rows else []
+    return result
 
 
 async def redact(http: httpx.AsyncClient, *, headers: dict[str, str] | None = None, **body: Any) -> dict[str, Any]:
@@ -134,7 +134,7 @@ async def test_causes_of_a_person_are_erased_and_the_content_stays(http: httpx.A
     shown = await redact(http, actor="admin")
     assert (shown["events"], shown["streams"], shown["state"]) == (counted["events"], 0, "done")
     stored = await logged(inner, f"room:{room}")
-    assert [(one.data["name"], one.cause["actor"]) for one in stored] == [("Hall", "redacted")]
+    assert [(entry.data["name"], entry.cause["actor"]) for entry in stored] == [("Hall", "redacted")]
     assert verify(database_url).valid
     assert (await http.get("/api/audit/events/", params={"actor": "redacted"})).json()["results"][0]["transactionId"] == "redacted"
 
@@ -159,12 +159,12 @@ async def test_an_erasure_waits_for_a_part_of_the_index_that_is_being_inserted(
 ) -> None:
     """The part was read before the erasure, and would restore the name."""
     await add_room(http, "Hall")
-    held = _BeforeTheCommit(inner.database)
-    filling = asyncio.create_task(fill(cast("Database", held)))
-    await held.done.wait()
+    owned = _BeforeTheCommit(inner.database)
+    filling = asyncio.create_task(fill(cast("Database", owned)))
+    await owned.done.wait()
     erasing = asyncio.create_task(redact(http, actor="admin"))
     await until(lambda: erasing.done() or rows(database_url, "SELECT FROM pg_locks WHERE NOT granted"))
-    held.go.set()
+    owned.go.set()
     assert (await filling, (await erasing)["state"]) == (False, "done")
     await fill(inner.database)
     assert "admin" not in {actor for (actor,) in rows(database_url, "SELECT actor FROM audit_index WHERE kind = 'room'")}
@@ -187,11 +187,11 @@ async def test_what_was_cut_off_goes_on(http: httpx.AsyncClient, inner: Core, se
     """The process ends after the first append: another one goes on."""
     key = await marked_event(http, inner, database_url)
     order = await inner.redactor.request(Selection(stream=f"event:{key}"), [Part.CONTENT], reason="x", cause=Cause.by("admin"))
-    [found], _ = (
+    [result], _ = (
         (await inner.redactor._next(order.selection or Selection(), [Part.CONTENT], after=0, through=order.through))[0][:1],
         0,
     )
-    await inner.redactor._erase(order, [found])
+    await inner.redactor._erase(order, [result])
     await Redactions(second.database, second.redactor, second.executor).carry_out()
     status = (await http.get(f"/api/audit/redact/{order.id}")).json()
     assert (status["state"], places(database_url)) == ("done", [])
@@ -206,12 +206,12 @@ async def test_two_processes_that_carry_out_one_redaction_erase_once(
     key = await marked_event(http, inner, database_url)
     order = await inner.redactor.request(Selection(stream=f"event:{key}"), parts, reason="x", cause=Cause.by("admin"))
     assert order.selection is not None
-    found, _ = await inner.redactor._next(order.selection, parts, after=0, through=order.through)
+    result, _ = await inner.redactor._next(order.selection, parts, after=0, through=order.through)
     await Redactions(second.database, second.redactor, second.executor).carry_out()
     with pytest.raises(ConcurrencyConflict):
-        await inner.redactor._erase(order, found)
+        await inner.redactor._erase(order, result)
     done = await inner.redactor.step(order)
-    assert (done.reached, done.events, done.skipped) == (order.through, len(found), 0)
+    assert (done.reached, done.events, done.skipped) == (order.through, len(result), 0)
     topics = [
         topic for (topic,) in rows(database_url, "SELECT topic FROM events WHERE strpos(topic, '.redacted') > 0 ORDER BY position")
     ]

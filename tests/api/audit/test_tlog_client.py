@@ -70,11 +70,11 @@ async def test_gos_client_accepts_the_log(
         size, given = _given(log, old.checkpoint.commits)
     async with TestServer(app) as server:
         given |= {"Base": str(server.make_url("/")), "Header": http.headers["API-KEY"], "Old": old.note}
-        assert await _said(client, given) == (0, "accepted\n")
+        assert await _output_of(client, given) == (0, "accepted\n")
         broken = {**given["Records"]["7"], "Leaf": sha256(b"").hexdigest()}
-        assert (await _said(client, {**given, "Records": {"7": broken}}))[0] == 1
-        assert (await _said(client, {**given, "Consistency": [*given["Consistency"], "00" * 32]}))[0] == 1
-        assert (await _said(client, {**given, "Old": old.note.replace("events 1", "events 2")}))[0] == 1
+        assert (await _output_of(client, {**given, "Records": {"7": broken}}))[0] == 1
+        assert (await _output_of(client, {**given, "Consistency": [*given["Consistency"], "00" * 32]}))[0] == 1
+        assert (await _output_of(client, {**given, "Old": old.note.replace("events 1", "events 2")}))[0] == 1
     assert size > 256, "a full tile, and one of the next level"
 
 
@@ -97,7 +97,7 @@ def _given(log: SealedLog, old: int) -> tuple[int, dict[str, Any]]:
     return size, {"Keys": keys, "Records": records, "Consistency": [hash.hex() for hash in checkpoints.consistent(old, size)]}
 
 
-async def _said(client: Path, given: dict[str, Any]) -> tuple[int, str]:
+async def _output_of(client: Path, given: dict[str, Any]) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(client, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    said, _ = await process.communicate(json.dumps(given).encode())
-    return process.returncode or 0, said.decode()
+    output, _ = await process.communicate(json.dumps(given).encode())
+    return process.returncode or 0, output.decode()

@@ -94,9 +94,9 @@ async def test_the_whole_goes_on_where_it_takes_long(http: httpx.AsyncClient, in
     verifier = Verifier(partial(verify, database_url), patience=0.0)
     assert await verifier.verify() is None
     verifier = Verifier(partial(verify, database_url))
-    found = await verifier.verify()
-    assert found is not None
-    assert (found.valid, found.checked) == (True, await last(inner))
+    result = await verifier.verify()
+    assert result is not None
+    assert (result.valid, result.checked) == (True, await last(inner))
 
 
 async def test_the_background_follows_the_log_and_tells_of_damage(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:

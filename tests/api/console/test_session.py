@@ -145,13 +145,13 @@ async def test_a_session_does_not_outlive_a_key_that_expires(
 async def test_processes_share_sessions(
     browser: httpx.AsyncClient, second: Core, database_url: str, outbound: GuardedClient, tmp_path: Any
 ) -> None:
-    known = services(second, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(tmp_path))
-    other = assembled(second, known, request_log=RequestLog(io.StringIO(), clock=second.clock), registry=second.registry)
+    existing = services(second, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(tmp_path))
+    other = assembled(second, existing, request_log=RequestLog(io.StringIO(), clock=second.clock), registry=second.registry)
     await log_in(browser)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(other), base_url=HERE, cookies=browser.cookies) as beside:
-        assert (await beside.get("/api/room/")).status_code == 200
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(other), base_url=HERE, cookies=browser.cookies) as neighbour:
+        assert (await neighbour.get("/api/room/")).status_code == 200
         await browser.delete(SESSION, headers=OWN)
-        await ends(beside)
+        await ends(neighbour)
 
 
 FROM_PAGES: tuple[tuple[dict[str, str], int, int], ...] = (
@@ -191,11 +191,11 @@ async def test_a_login_from_another_page_is_refused(browser: httpx.AsyncClient) 
 
 
 async def test_behind_a_proxy_that_does_not_say_so_the_cookie_is_secure_too(
-    inner: Core, known: dict[Any, Any], request_log: RequestLog, browser: httpx.AsyncClient
+    inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog, browser: httpx.AsyncClient
 ) -> None:
     application = build(
         ROUTES,
-        known,
+        services_by_type,
         authenticate=partial(authenticate, inner.directory),
         idempotency=IdempotencyRecords(inner.database, inner.streams),
         fingerprint=KeyedHash(bytes(32)),
@@ -225,16 +225,16 @@ async def test_each_port_of_a_host_has_a_cookie_of_its_own(
     application: Any, browser: httpx.AsyncClient, scheme: str, host: str
 ) -> None:
     await log_in(browser)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=f"{scheme}://{host}") as beside:
-        beside.cookies = browser.cookies
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url=f"{scheme}://{host}") as other:
+        other.cookies = browser.cookies
         assert (
-            (await log_in(beside))
+            (await log_in(other))
             .headers["set-cookie"]
             .startswith(f"{'__Host-' if scheme == 'https' else ''}{NAME}_{host.rpartition(':')[2]}=")
         )
-        both = "; ".join(f"{cookie.name}={cookie.value}" for cookie in beside.cookies.jar)
+        both = "; ".join(f"{cookie.name}={cookie.value}" for cookie in other.cookies.jar)
         assert both.count("=") == 2
-        for client in (browser, beside):
+        for client in (browser, other):
             client.cookies.clear()
             assert (await client.get(SESSION, headers={"Cookie": both})).status_code == 200
 
@@ -292,11 +292,11 @@ async def test_nothing_that_is_written_holds_a_key_or_a_token(
         await browser.get("/api/room/", headers={"Cookie": f"{NAME}={token}"})
     application._log.flush()
     assert "/console/session" in stream.getvalue()
-    told = [stream.getvalue(), caplog.text]
+    reported = [stream.getvalue(), caplog.text]
     if sent.status_code == 200:
-        told.append((await browser.get(f"/engine/logs/{sent.json()['id']}")).text)
-    told.append(repr(await logged(inner)))
-    for text in told:
+        reported.append((await browser.get(f"/engine/logs/{sent.json()['id']}")).text)
+    reported.append(repr(await logged(inner)))
+    for text in reported:
         assert token not in text
         assert "key-of-admin" not in text
 

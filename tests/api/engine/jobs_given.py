@@ -61,9 +61,9 @@ async def do(inner: Core, command: JobCommand) -> Job:
 
 
 async def start(inner: Core, job: int, *, slot: int = 1) -> Job:
-    found = await inner.streams.load(Job.stream(job))
-    assert isinstance(found, Job)
-    return await do(inner, StartJob(job, slot, None, found.priority))
+    result = await inner.streams.load(Job.stream(job))
+    assert isinstance(result, Job)
+    return await do(inner, StartJob(job, slot, None, result.priority))
 
 
 async def complete(inner: Core, job: int, *, slot: int = 1) -> Job:

@@ -119,8 +119,8 @@ async def test_progress_of_the_current_run_is_sent(engine: httpx.AsyncClient, in
     job = await submit(engine)
     await start(inner, job)
     await do(inner, StartTask(job, 1, 1, "host 1"))
-    said = [Progress(Run(job, 1, 1), 0.25, "a quarter"), Progress(Run(job, 2, 9), 0.9, "of another run")]
-    await write(inner.database, lines=[], progress=said)
+    output = [Progress(Run(job, 1, 1), 0.25, "a quarter"), Progress(Run(job, 2, 9), 0.9, "of another run")]
+    await write(inner.database, lines=[], progress=output)
     shown = await until(frames, lambda shown: shown["tasks"] and shown["tasks"][0]["fraction"])
     assert shown["tasks"] == [
         {"job_id": job, "task_id": 1, "name": "fetch", "state": "running", "attempts": 1, "fraction": 0.25, "message": "a quarter"},
@@ -145,8 +145,8 @@ async def test_subscribers_of_one_client_share_one_reader(inner: Core) -> None:
         await frames.aclose()
     assert boards.readers == 0
     many = [boards.frames(f"client {n}", has_key=True) for n in range(21)]
-    told = [await anext(frames) for frames in many]
-    assert (told.count(FULL), told[-1]) == (1, FULL)
+    reported = [await anext(frames) for frames in many]
+    assert (reported.count(FULL), reported[-1]) == (1, FULL)
     for frames in many:
         await frames.aclose()
     assert boards.readers == 0
@@ -158,8 +158,8 @@ async def test_some_readers_are_kept_for_callers_with_a_key() -> None:
 
     boards = DashboardBroadcast(read, pause=60)
     strangers = [boards.frames(f"client {n}", has_key=False) for n in range(16)]
-    told = [await anext(frames) for frames in strangers]
-    assert (told.count(FULL), told[-1]) == (1, FULL)
+    reported = [await anext(frames) for frames in strangers]
+    assert (reported.count(FULL), reported[-1]) == (1, FULL)
     ours = boards.frames("ours", has_key=True)
     assert await anext(ours) != FULL
     for frames in (*strangers, ours):
@@ -167,13 +167,15 @@ async def test_some_readers_are_kept_for_callers_with_a_key() -> None:
     assert boards.readers == 0
 
 
-async def test_names_that_no_client_has_share_a_reader(http: httpx.AsyncClient, inner: Core, known: dict[Any, Any]) -> None:
+async def test_names_that_no_client_has_share_a_reader(
+    http: httpx.AsyncClient, inner: Core, services_by_type: dict[Any, Any]
+) -> None:
     boards = await live(inner)
     request = Request({"method": "GET", "client": ("192.0.2.1", 5)}, {}, path="/engine/dashboard/stream")
     streams = []
     for name in ("made up", "other", "admin"):
         query = DashboardQuery.model_construct(client=name)
-        answer = await stream_dashboard(request, query, boards, known[ClientFilter])
+        answer = await stream_dashboard(request, query, boards, services_by_type[ClientFilter])
         assert isinstance(answer.body, AsyncGenerator)
         streams.append(answer.body)
         await anext(answer.body)
@@ -197,7 +199,7 @@ async def test_away_and_return_of_the_database_are_sent() -> None:
 
 
 async def test_the_stream_starts_at_once_and_its_reader_ends_with_it(
-    engine: httpx.AsyncClient, application: Application, known: dict[Any, Any]
+    engine: httpx.AsyncClient, application: Application, services_by_type: dict[Any, Any]
 ) -> None:
     job = await submit(engine)
     sent: asyncio.Queue[Any] = asyncio.Queue()
@@ -222,7 +224,7 @@ async def test_the_stream_starts_at_once_and_its_reader_ends_with_it(
     assert head["status"] == 200
     assert {(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")} <= set(head["headers"])
     assert ids(json.loads(first["body"].removeprefix(b"data: "))) == [[], [job], []]
-    boards: DashboardBroadcast = known[DashboardBroadcast]
+    boards: DashboardBroadcast = services_by_type[DashboardBroadcast]
     assert (boards.readers, boards.subscribers.taken) == (1, 1)
     gone.set()
     await serving

@@ -147,10 +147,10 @@ async def test_no_secret_is_in_an_event_a_row_or_a_response(engine: httpx.AsyncC
     )
     await engine.post(f"/engine/jobs/{job}/rerun", headers=headers)
     views = ("job_view", "job_task_view", "record_view")
-    told = [str(await logged(inner)), *[str(await inner.database.rows(f"SELECT * FROM {view}")) for view in views]]
+    events = [str(await logged(inner)), *[str(await inner.database.rows(f"SELECT * FROM {view}")) for view in views]]
     paths = (f"/engine/jobs/{job}", "/engine/jobs", f"/engine/logs/{job}", f"/engine/logs/{job + 1}", "/engine/dashboard")
-    told.extend([(await engine.get(path)).text for path in (*paths, "/api/audit/events/", "/api/webhook/callback/")])
-    assert not [text for text in told if SECRET in text]
+    events.extend([(await engine.get(path)).text for path in (*paths, "/api/audit/events/", "/api/webhook/callback/")])
+    assert not [text for text in events if SECRET in text]
     assert (await single(engine, job))["parameters"] == {**SHOWN, "callback_urls": ["https://hooks.test/a"]}
     assert (await engine.get("/engine/jobs", params={"search": SECRET})).json() == []
     recorded = json.loads((await engine.get(f"/engine/logs/{job}")).json()[0]["message"])
@@ -182,11 +182,11 @@ async def test_callbacks_of_the_job_and_its_flow_are_registered_with_the_job(
     before = await last(inner)
     parameters = {**FETCH, "content_id": event["id"], "callback_urls": ["https://hooks.test/a", "https://hooks.test/b"]}
     first = await submit(engine, parameters)
-    assert [one.topic for one in (await logged(inner))[before:]] == ["callback.registered"] * 3 + ["job.accepted"]
+    assert [event.topic for event in (await logged(inner))[before:]] == ["callback.registered"] * 3 + ["job.accepted"]
     second = await submit(engine, parameters)
-    told = [(await logged(inner, f"job:{job}"))[0].data["submission"]["callbacks"] for job in (first, second)]
-    assert len(told[0]) == 3
-    assert told[0] == told[1]
+    events = [(await logged(inner, f"job:{job}"))[0].data["submission"]["callbacks"] for job in (first, second)]
+    assert len(events[0]) == 3
+    assert events[0] == events[1]
     assert await last(inner) == before + 5
 
 

@@ -40,8 +40,8 @@ async def test_every_run_is_shown_with_how_it_ended(engine: httpx.AsyncClient, i
     await write(inner.database, lines=[], progress=[Progress(Run(job, 1, 3), 0.25, "1 of 4 bytes")])
     first = (await tasks(engine, job))[0]
     assert (first["state"], first["attempts"], first["fraction"], first["message"]) == ("running", 3, 0.25, "1 of 4 bytes")
-    told = [(run["attempt"], run["worker"], run["outcome"], run["error"]) for run in first["runs"]]
-    assert told == [
+    reported = [(run["attempt"], run["worker"], run["outcome"], run["error"]) for run in first["runs"]]
+    assert reported == [
         (1, "host 1", "failed", "no such host"),
         (2, "host 2", "lost", "The worker was lost."),
         (3, "host 1", "running", None),
@@ -91,11 +91,11 @@ async def test_what_the_job_itself_does_not_show(engine: httpx.AsyncClient, inne
 
 
 async def test_the_tasks_of_several_jobs(engine: httpx.AsyncClient) -> None:
-    one, other = await submit(engine), await submit(engine)
-    shown = (await openly(engine, "/engine/tasks", job_ids=f"{one},{other},999999")).json()
+    first, other = await submit(engine), await submit(engine)
+    shown = (await openly(engine, "/engine/tasks", job_ids=f"{first},{other},999999")).json()
     assert [(task["job_id"], task["task_id"], task["state"]) for task in shown] == [
-        (one, 1, "waiting"),
-        (one, 2, "waiting"),
+        (first, 1, "waiting"),
+        (first, 2, "waiting"),
         (other, 1, "waiting"),
         (other, 2, "waiting"),
     ]

@@ -60,14 +60,14 @@ FIELDS = [
 async def records(engine: httpx.AsyncClient, job: int) -> list[dict[str, Any]]:
     answer = await engine.get(f"/engine/logs/{job}")
     assert answer.status_code == 200, answer.text
-    told: list[dict[str, Any]] = answer.json()
-    assert all(list(one) == FIELDS and one["job_id"] == job for one in told)
-    assert len({one["id"] for one in told}) == len(told)
-    return told
+    reported: list[dict[str, Any]] = answer.json()
+    assert all(list(record) == FIELDS and record["job_id"] == job for record in reported)
+    assert len({record["id"] for record in reported}) == len(reported)
+    return reported
 
 
-def said(told: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return [(one["severity_description"], one["progname"], one["message"]) for one in told]
+def texts_of(lines: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(record["severity_description"], record["progname"], record["message"]) for record in lines]
 
 
 async def say(inner: Core, job: int, *messages: str, severity: Severity = Severity.INFO, at: datetime | None = None) -> None:
@@ -86,9 +86,9 @@ async def test_the_first_record_is_the_masked_request(engine: httpx.AsyncClient)
     first = (await records(engine, answer.json()["id"]))[0]
     assert (first["severity"], first["severity_description"], first["progname"]) == (1, "INFO", "api")
     assert (first["task_id"], first["visible"]) == (None, True)
-    told = json.loads(first["message"])
-    assert told.pop("headers")["api-key"] == "****"
-    assert told == {
+    reported = json.loads(first["message"])
+    assert reported.pop("headers")["api-key"] == "****"
+    assert reported == {
         "client": "admin",
         "job": {"workflow": "http_fetch_verify", "priority": 2, "run_at": FUTURE, "sempahore_url": "https://semaphore.test/open"},
         "parameters": {**FETCH, "custom_data": {"token": "****"}},
@@ -108,9 +108,9 @@ async def test_actions_of_clients_are_logged_with_their_names(engine: httpx.Asyn
     ):
         assert (await engine.put(f"/engine/job/{job}", json=body)).status_code == 200, body
     again = (await engine.post(f"/engine/jobs/{job}/rerun")).json()["id"]
-    told = said(await records(engine, job))[1:]
-    assert [one[1] for one in told] == ["api"] * len(told)
-    assert [one[2] for one in told] == [
+    reported = texts_of(await records(engine, job))[1:]
+    assert [record[1] for record in reported] == ["api"] * len(reported)
+    assert [record[2] for record in reported] == [
         "admin changed the priority from 5 to 1",
         "admin scheduled the job for 2031-05-01T00:00:00.000Z",
         "admin set run_at to 2031-01-01T00:00:00.000Z, which is in the past: the job is due",
@@ -138,9 +138,9 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
     await do(inner, CompleteTask(job, 1, 3))
     await do(inner, StartTask(job, 2, 1, "host 1"))
     await do(inner, ExpireLease(job, 2, 1, NEVER))
-    told = await records(engine, job)
+    reported = await records(engine, job)
     at = "2031-01-02T12:00:00.000Z"
-    assert said(told)[1:] == [
+    assert texts_of(reported)[1:] == [
         ("INFO", "scheduler", "The job is due and is queued"),
         ("INFO", "controller", "The job is started in slot 1"),
         ("INFO", "worker", "host 1 started the task fetch, attempt 1"),
@@ -154,9 +154,9 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
         ("ERROR", "worker", "The worker of the task store was lost at attempt 1"),
         ("ERROR", "worker", "The job is abandoned: the worker of the task store was lost at attempt 1, the last one"),
     ]
-    assert [one["task_id"] for one in told] == [None] * 3 + [1] * 7 + [2, 2, None]
-    assert [one["visible"] for one in told] == [one["severity"] > 0 for one in told]
-    assert [one["pictures"] for one in told if one["pictures"]] == [["film/b.JPG", "film/d/é.gif"]]
+    assert [record["task_id"] for record in reported] == [None] * 3 + [1] * 7 + [2, 2, None]
+    assert [record["visible"] for record in reported] == [record["severity"] > 0 for record in reported]
+    assert [record["pictures"] for record in reported if record["pictures"]] == [["film/b.JPG", "film/d/é.gif"]]
 
 
 async def test_ids_count_up_in_the_order_of_writing(engine: httpx.AsyncClient, inner: Core) -> None:
@@ -166,22 +166,26 @@ async def test_ids_count_up_in_the_order_of_writing(engine: httpx.AsyncClient, i
     await say(inner, job, "<b>one</b>", "two", severity=Severity.WARN)
     await say(inner, other, "not ours")
     await do(inner, CompleteTask(job, 1, 1, Result(message="done")))
-    told = await records(engine, job)
-    assert said(told)[3:] == [
+    reported = await records(engine, job)
+    assert texts_of(reported)[3:] == [
         ("WARN", "worker", "<b>one</b>"),
         ("WARN", "worker", "two"),
         ("INFO", "worker", "The task fetch is completed: done"),
     ]
-    assert [one["created_at"] for one in told] == sorted(one["created_at"] for one in told)
-    ids = [one["id"] for one in told]
+    assert [record["created_at"] for record in reported] == sorted(record["created_at"] for record in reported)
+    ids = [record["id"] for record in reported]
     assert ids == sorted(ids)
     await say(inner, job, "late", at=datetime(2020, 1, 1, tzinfo=UTC))
     await do(inner, StartTask(job, 2, 1, "host 1"))
     await say(inner, job, "last")
     again = await records(engine, job)
-    assert again[: len(told)] == told
-    assert [message for _, _, message in said(again)[len(told) :]] == ["late", "host 1 started the task store, attempt 1", "last"]
-    ids = [one["id"] for one in again]
+    assert again[: len(reported)] == reported
+    assert [message for _, _, message in texts_of(again)[len(reported) :]] == [
+        "late",
+        "host 1 started the task store, attempt 1",
+        "last",
+    ]
+    ids = [record["id"] for record in again]
     assert ids == sorted(ids)
 
 
@@ -195,9 +199,9 @@ async def test_lines_of_before_get_numbers_between_those_of_the_events(engine: h
     await inner.database.execute(add, (job, "three"))
     migration = (Path(projections.__file__).parent / "job/line_numbers.sql").read_text()
     await inner.database.execute(migration[migration.index("WITH placed") :])
-    told = await records(engine, job)
-    assert [one["message"] for one in told[1:]] == ["one", "two", "The job is started in slot 1", "three"]
-    ids = [one["id"] for one in told]
+    reported = await records(engine, job)
+    assert [record["message"] for record in reported[1:]] == ["one", "two", "The job is started in slot 1", "three"]
+    ids = [record["id"] for record in reported]
     assert ids == sorted(ids)
 
 
@@ -219,12 +223,12 @@ def followers(inner: Core) -> LogFollower:
 
 def parsed(frames: bytes) -> list[tuple[str, dict[str, Any]]]:
     """Return the id or the name of the event of each message, and its data."""
-    told = []
+    reported = []
     for frame in frames.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in frame.split("\n") if ": " in line)
         if fields:
-            told.append((fields.get("id") or fields["event"], json.loads(fields["data"])))
-    return told
+            reported.append((fields.get("id") or fields["event"], json.loads(fields["data"])))
+    return reported
 
 
 async def test_the_stream_of_an_ended_job_sends_all_records_and_ends(engine: httpx.AsyncClient, inner: Core) -> None:
@@ -233,9 +237,9 @@ async def test_the_stream_of_an_ended_job_sends_all_records_and_ends(engine: htt
     answer = await engine.get(f"/engine/logs/{job}/stream")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
     assert answer.headers["cache-control"] == "no-store"
-    told = parsed(answer.content)
-    assert [data for _, data in told[:-1]] == await records(engine, job)
-    assert told[-1] == ("end", {})
+    reported = parsed(answer.content)
+    assert [data for _, data in reported[:-1]] == await records(engine, job)
+    assert reported[-1] == ("end", {})
 
 
 async def test_last_event_id_continues_the_stream(engine: httpx.AsyncClient, inner: Core) -> None:
@@ -243,16 +247,16 @@ async def test_last_event_id_continues_the_stream(engine: httpx.AsyncClient, inn
     await say(inner, job, "one")
     await complete(inner, job)
     await say(inner, job, "two")
-    known = await _all(followers(inner).frames(job, BEGINNING, in_full=True))
+    existing = await _all(followers(inner).frames(job, BEGINNING, in_full=True))
 
     async def told_after(seen: str) -> list[tuple[str, Any]]:
         asked = engine.build_request("GET", f"/engine/logs/{job}/stream", headers={"Last-Event-ID": seen})
         return parsed((await engine.send(asked)).content)
 
-    told = await asyncio.gather(*(told_after(seen) for seen, _ in known[:-1]))
-    assert told == [known[at + 1 :] for at in range(len(known) - 1)]
+    reported = await asyncio.gather(*(told_after(seen) for seen, _ in existing[:-1]))
+    assert reported == [existing[at + 1 :] for at in range(len(existing) - 1)]
     nonsense = ("x", "1", ".", "1.2.3", "9" * 40)
-    assert await asyncio.gather(*map(told_after, nonsense)) == [known] * len(nonsense)
+    assert await asyncio.gather(*map(told_after, nonsense)) == [existing] * len(nonsense)
 
 
 async def test_records_are_sent_as_they_come_until_the_job_ends(engine: httpx.AsyncClient, inner: Core) -> None:
@@ -273,8 +277,8 @@ async def test_records_are_sent_as_they_come_until_the_job_ends(engine: httpx.As
 async def test_a_failed_job_ends_its_stream_with_the_reason(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await fail(inner, job)
-    told = await _all(followers(inner).frames(job, LogCursor(0, 0), in_full=True))
-    assert told[-2][1]["message"] == "The job is abandoned: the task fetch failed: no such host"
+    reported = await _all(followers(inner).frames(job, LogCursor(0, 0), in_full=True))
+    assert reported[-2][1]["message"] == "The job is abandoned: the task fetch failed: no such host"
 
 
 class Interrupted(LogFollower):
@@ -302,8 +306,8 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
     job = await submit(engine)
     follow = followers(inner)
     follow.subscribers._most = 8  # a quarter is one client's
-    known = Subscriber("192.0.2.1", has_key=True)
-    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), known) for _ in range(3)]
+    existing = Subscriber("192.0.2.1", has_key=True)
+    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), existing) for _ in range(3)]
     await anext(first)
     await anext(second)
     assert await anext(third) == FULL
@@ -311,7 +315,7 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
         await anext(third)
     await first.aclose()
     assert follow.subscribers.taken == 1
-    again = follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), known)
+    again = follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), existing)
     assert await anext(again) != FULL
     await asyncio.gather(second.aclose(), again.aclose())
     assert follow.subscribers.taken == 0

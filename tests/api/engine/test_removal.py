@@ -68,9 +68,9 @@ async def test_several_processes_may_remove_while_jobs_are_changed(
     removals = (remove_ended_jobs(inner.database, clock.now - BEFORE) for _ in range(3))
     changes = (engine.put(f"/engine/job/{job}", json={"queue_state": "broken"}) for job in old)
     _, removed, *_ = await asyncio.gather(asyncio.gather(*changes), asyncio.gather(*removals), tallies.add_up(), tallies.add_up())
-    left = await inner.database.rows("SELECT FROM job_view")
-    assert sum(removed) + len(left) == 12
-    assert sum(one.count for one in await JobCounts(inner.database).jobs()) == len(left)
+    remaining = await inner.database.rows("SELECT FROM job_view")
+    assert sum(removed) + len(remaining) == 12
+    assert sum(job.count for job in await JobCounts(inner.database).jobs()) == len(remaining)
     clock.forward(days=366)
     await remove_ended_jobs(inner.database, clock.now - BEFORE)
     assert await inner.database.row(ROWS) == (0, 0, 0, 0, 0)

@@ -28,7 +28,7 @@ async def test_a_job_in_any_state_is_rerun(engine: httpx.AsyncClient, inner: Cor
     old = await bring(engine, inner, state, parameters=WITH_SECRET, priority=7)
     before = await last(inner)
     new = await rerun(engine, old)
-    appended = [(one.topic, one.stream) for one in (await logged(inner))[before:]]
+    appended = [(event.topic, event.stream) for event in (await logged(inner))[before:]]
     broken = [] if state is JobState.BROKEN else [("job.broken", f"job:{old}")]
     assert sorted(appended) == sorted([("job.accepted", f"job:{new}"), *broken])
     assert (await single(engine, old))["queue_state"] == "broken"

@@ -22,7 +22,7 @@ SUMMARY = ["id", "client", "workflow", "priority", "position", "created_at", "up
 TOLD = ["reason", "started_at", "ended_at"]
 
 
-async def found(engine: httpx.AsyncClient, **query: Any) -> list[int]:
+async def search_ids(engine: httpx.AsyncClient, **query: Any) -> list[int]:
     answer = await openly(engine, "/engine/jobs", **query)
     assert answer.status_code == 200, answer.text
     return [job["id"] for job in answer.json()]
@@ -33,12 +33,12 @@ async def studio(inner: Core) -> dict[str, str]:
 
 
 async def test_without_parameters_the_last_ten_are_found(engine: httpx.AsyncClient) -> None:
-    assert await found(engine) == []
+    assert await search_ids(engine) == []
     jobs = [await submit(engine) for _ in range(12)]
-    assert await found(engine) == jobs[:1:-1]
-    assert await found(engine, items=3) == jobs[:8:-1]
+    assert await search_ids(engine) == jobs[:1:-1]
+    assert await search_ids(engine, items=3) == jobs[:8:-1]
     for many in ("1000", "1001", "9223372036854775807"):
-        assert await found(engine, items=many) == jobs[::-1]
+        assert await search_ids(engine, items=many) == jobs[::-1]
     shown = (await openly(engine, "/engine/jobs", items=1)).json()[0]
     assert sorted(shown) == sorted([*SUMMARY, *TOLD, "parameters"])
     alone = await single(engine, jobs[-1])
@@ -63,26 +63,26 @@ async def test_a_list_has_a_bounded_number_of_bytes_of_parameters(engine: httpx.
 async def test_each_state_is_found_by_its_number_or_name(engine: httpx.AsyncClient, inner: Core) -> None:
     jobs = {state: await bring(engine, inner, state) for state in JobState}
     for state, job in jobs.items():
-        assert await found(engine, state=int(state)) == [job]
-        assert await found(engine, State=state.name.lower()) == [job]
+        assert await search_ids(engine, state=int(state)) == [job]
+        assert await search_ids(engine, State=state.name.lower()) == [job]
 
 
 async def test_failed_jobs_are_completed_ones(engine: httpx.AsyncClient, inner: Core) -> None:
     good, bad, queued = await submit(engine), await submit(engine), await submit(engine)
     await complete(inner, good)
     await fail(inner, bad)
-    assert await found(engine, failed="true") == [bad]
-    told = {job["id"]: job for job in (await openly(engine, "/engine/jobs")).json()}
-    assert [told[job]["reason"] for job in (good, bad, queued)] == [None, "the task fetch failed: no such host", None]
-    assert [told[job]["started_at"] is None for job in (good, bad, queued)] == [False, False, True]
-    assert [told[job]["ended_at"] is None for job in (good, bad, queued)] == [False, False, True]
-    assert await found(engine, failed="0") == [queued, good]
-    assert await found(engine, failed="1", state=2) == [bad]
-    assert await found(engine, failed="false", state=2) == [good]
-    assert await found(engine, state=2) == [bad, good]
+    assert await search_ids(engine, failed="true") == [bad]
+    reported = {job["id"]: job for job in (await openly(engine, "/engine/jobs")).json()}
+    assert [reported[job]["reason"] for job in (good, bad, queued)] == [None, "the task fetch failed: no such host", None]
+    assert [reported[job]["started_at"] is None for job in (good, bad, queued)] == [False, False, True]
+    assert [reported[job]["ended_at"] is None for job in (good, bad, queued)] == [False, False, True]
+    assert await search_ids(engine, failed="0") == [queued, good]
+    assert await search_ids(engine, failed="1", state=2) == [bad]
+    assert await search_ids(engine, failed="false", state=2) == [good]
+    assert await search_ids(engine, state=2) == [bad, good]
     for state in (0, 1, 3, 4, 5, 6):
         for failed in ("true", "false"):
-            assert await found(engine, failed=failed, state=state) == []
+            assert await search_ids(engine, failed=failed, state=state) == []
 
 
 async def test_the_time_of_creation_is_bounded_on_both_sides(engine: httpx.AsyncClient, clock: HandClock) -> None:
@@ -90,43 +90,43 @@ async def test_the_time_of_creation_is_bounded_on_both_sides(engine: httpx.Async
     for _ in range(3):
         jobs.append(await submit(engine))
         clock.forward(hours=1)
-    assert await found(engine, **{"from": "2031-01-02T13:00:00.000Z"}) == [jobs[2], jobs[1]]
-    assert await found(engine, to="2031-01-02T13:00:00.000") == [jobs[1], jobs[0]]
-    assert await found(engine, **{"from": "2031-01-02T14:30:00+01:00", "to": "2031-01-03"}) == [jobs[2]]
-    assert await found(engine, **{"from": "2031-01-03", "to": "2031-01-02"}) == []
+    assert await search_ids(engine, **{"from": "2031-01-02T13:00:00.000Z"}) == [jobs[2], jobs[1]]
+    assert await search_ids(engine, to="2031-01-02T13:00:00.000") == [jobs[1], jobs[0]]
+    assert await search_ids(engine, **{"from": "2031-01-02T14:30:00+01:00", "to": "2031-01-03"}) == [jobs[2]]
+    assert await search_ids(engine, **{"from": "2031-01-03", "to": "2031-01-02"}) == []
 
 
 async def test_search_finds_parts_of_texts_in_any_case(engine: httpx.AsyncClient) -> None:
     film = await submit(engine, {**FETCH, "content_id": "Final-2031", "custom_data": {"title": ["Größe 100%_\\"]}})
     other = await submit(engine, PROBE, workflow="probe_media")
     for part in ("final", "INAL-2", "größe", "100%", "%_\\", "origin.test/A.MP4", "HTTP_fetch"):
-        assert await found(engine, search=part) == [film], part
-    assert await found(engine, search="film") == [other]
-    assert await found(engine, search="_media") == [other]
+        assert await search_ids(engine, search=part) == [film], part
+    assert await search_ids(engine, search="film") == [other]
+    assert await search_ids(engine, search="_media") == [other]
     for part in ("final%", "_inal", "title", "admin", "'; DROP TABLE job_view; --"):
-        assert await found(engine, search=part) == [], part
-    assert await found(engine, search="") == [other, film]
+        assert await search_ids(engine, search=part) == [], part
+    assert await search_ids(engine, search="") == [other, film]
 
 
 async def test_job_ids_are_separated_by_commas_or_repeated(engine: httpx.AsyncClient) -> None:
     a, b, c = [await submit(engine) for _ in range(3)]
-    assert await found(engine, job_ids=f"{a}, {c},987654") == [c, a]
-    assert await found(engine, job_ids=[str(b), str(c)], asc=1) == [b, c]
-    assert await found(engine, job_ids="987654") == []
+    assert await search_ids(engine, job_ids=f"{a}, {c},987654") == [c, a]
+    assert await search_ids(engine, job_ids=[str(b), str(c)], asc=1) == [b, c]
+    assert await search_ids(engine, job_ids="987654") == []
 
 
 async def test_filters_combine_with_and(engine: httpx.AsyncClient, inner: Core) -> None:
     a, b = await submit(engine), await submit(engine, priority=1)
     await submit(engine, headers=await studio(inner))
     await start(inner, b)
-    assert await found(engine, client="admin", state=0, search="film", job_ids=f"{a},{b}") == [a]
+    assert await search_ids(engine, client="admin", state=0, search="film", job_ids=f"{a},{b}") == [a]
 
 
 async def test_the_client_in_query_and_header_must_both_match(engine: httpx.AsyncClient, inner: Core) -> None:
     ours, theirs = await submit(engine), await submit(engine, headers=await studio(inner))
-    assert await found(engine) == [theirs, ours]
-    assert await found(engine, client="studio") == [theirs]
-    assert await found(engine, client="nobody") == []
+    assert await search_ids(engine) == [theirs, ours]
+    assert await search_ids(engine, client="studio") == [theirs]
+    assert await search_ids(engine, client="nobody") == []
     for query, named, expected in (
         ({}, "admin", [theirs, ours]),
         ({"client": "studio"}, "admin", [theirs]),
@@ -179,10 +179,10 @@ async def test_jobs_are_ordered_by_any_property_nulls_last(engine: httpx.AsyncCl
     def key(job: dict[str, Any]) -> tuple[Any, Any]:
         return (str(job[name]) if name == "parameters" else job[name], job["id"])
 
-    told = [job for job in shown if job[name] is not None]
+    reported = [job for job in shown if job[name] is not None]
     if name != "parameters":
-        assert told == sorted(told, key=key, reverse=descending)
-    assert shown == told + sorted((job for job in shown if job[name] is None), key=lambda job: job["id"], reverse=descending)
+        assert reported == sorted(reported, key=key, reverse=descending)
+    assert shown == reported + sorted((job for job in shown if job[name] is None), key=lambda job: job["id"], reverse=descending)
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ async def test_jobs_are_counted_by_state_and_workflow_as_the_list_shows_them(eng
         each = counted.pop("workflows")
         ended = total - queued
         assert counted == {"total": total, "queued": queued, "completed": ended, "failed": min(ended, 1), **none}
-        assert [one.pop("workflow") for one in each] == workflows
-        assert all(sum(one[name] for one in each) == counted[name] for name in counted)
+        assert [entry.pop("workflow") for entry in each] == workflows
+        assert all(sum(entry[name] for entry in each) == counted[name] for name in counted)
 
 
 @pytest.mark.parametrize("asc", [0, 1])
@@ -289,7 +289,7 @@ async def test_a_list_is_followed_to_its_end_by_the_header_link(
     headers = await studio(inner)
     jobs += [await submit(engine, headers=headers) for _ in range(2)]
     await fail(inner, jobs[1])
-    whole = await found(engine, items=100, order_by=order_by, asc=asc, to=FUTURE)
+    whole = await search_ids(engine, items=100, order_by=order_by, asc=asc, to=FUTURE)
     assert sorted(whole) == jobs
     seen: list[int] = []
     address: str | None = f"/engine/jobs?items=4&order_by={order_by}&asc={asc}&to={FUTURE}"
@@ -314,7 +314,7 @@ async def test_pages_of_one_state_are_those_of_all_clients(engine: httpx.AsyncCl
         answer = await openly(engine, "/engine/jobs", items=3, **query)
         assert [job["id"] for job in answer.json()] == failed[:3]
         assert [job["id"] for job in (await openly(engine, answer.links["next"]["url"])).json()] == failed[3:]
-    assert await found(engine, failed=False) == [others[2], own[2]]
+    assert await search_ids(engine, failed=False) == [others[2], own[2]]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ async def test_a_setting_takes_effect_at_once_and_the_same_again_leaves_no_event
     assert (await put(engine, "max_jobs", 4)).json()["message"] == "max_jobs set to 4"
     assert (await engine.get("/engine/settings")).json() == {**DEFAULTS, "max_jobs": 4}
     assert await topics(inner, "setting:admin:max_jobs") == ["setting.registered", "setting.amended"]
-    assert [one.data["setting"] for one in await logged(inner, "setting:admin:max_jobs")] == [3, 4]
+    assert [event.data["setting"] for event in await logged(inner, "setting:admin:max_jobs")] == [3, 4]
     past = (await engine.get("/api/audit/setting/admin:max_jobs/state", params={"version": "1"})).json()
     assert past["state"] == {"client": "admin", "name": "max_jobs", "setting": 3}
 
@@ -76,8 +76,8 @@ async def test_ceilings_are_set_by_admins_only_for_every_client(engine: httpx.As
         assert engine_error(await engine.post("/engine/settings", json={**set_for, "client": "admin"}, headers=studio), 400)
         assert (await engine.post("/engine/settings", json=set_for)).status_code == 200
     assert engine_error(await engine.post("/engine/settings", json={**set_for, "client": "nobody"}), 400)
-    found = (await EngineSettingsQueries(inner.database).of(["studio", "admin"])).values()
-    assert [(one.max_jobs, one.max_waiting_jobs) for one in found] == [(500, 5), (2, 100_000)]
+    result = (await EngineSettingsQueries(inner.database).of(["studio", "admin"])).values()
+    assert [(entry.max_jobs, entry.max_waiting_jobs) for entry in result] == [(500, 5), (2, 100_000)]
 
 
 async def test_settings_belong_to_the_client_of_the_header(engine: httpx.AsyncClient, inner: Core) -> None:
@@ -86,8 +86,8 @@ async def test_settings_belong_to_the_client_of_the_header(engine: httpx.AsyncCl
     await put(engine, "retry_delay", 0.5, **studio)
     await engine.put("/engine/scheduler", json={"schedule": SCHEDULE, "active": False}, headers=studio)
     settings = EngineSettingsQueries(inner.database)
-    found = await settings.of(["admin", "studio", "nobody"])
-    assert [(one.max_jobs, one.retry_delay) for one in found.values()] == [(7, 5), (2, 0.5), (2, 5)]
+    result = await settings.of(["admin", "studio", "nobody"])
+    assert [(entry.max_jobs, entry.retry_delay) for entry in result.values()] == [(7, 5), (2, 0.5), (2, 5)]
     assert await settings.schedule_active(["admin", "studio", "nobody"]) == {"admin": True, "studio": False, "nobody": True}
     assert (await settings.of([]), await settings.schedule_active([])) == ({}, {})
     assert (await engine.get("/engine/settings", headers=studio)).json() == {**DEFAULTS, "retry_delay": 0.5}
@@ -145,7 +145,7 @@ async def test_the_schedule_shows_the_interval_and_whether_it_is_active(engine: 
     await engine.put("/engine/scheduler", json={"SCHEDULE": SCHEDULE, "Active": "TRUE"})
     assert (await engine.get("/engine/schedules")).json()["schedules"][SCHEDULE]["description"] == SHOWN["description"]
     stream = f"schedule:admin:{SCHEDULE}"
-    assert [(one.topic, one.data["active"]) for one in await logged(inner, stream)] == [
+    assert [(event.topic, event.data["active"]) for event in await logged(inner, stream)] == [
         ("schedule.registered", False),
         ("schedule.amended", True),
     ]

@@ -37,7 +37,7 @@ SAYINGS = {
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
+def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
     """The services of the endpoints for a server with a public address."""
     files = MediaDirectory(media_root)
     return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, own_hosts=[OWN])
@@ -52,11 +52,11 @@ async def stranger(http: httpx.AsyncClient) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 async def job(engine: httpx.AsyncClient, inner: Core) -> int:
     """A failed job in whose parameters, callbacks, log lines, progress and errors all of it stands."""
-    said = list(SAYINGS)
+    output = list(SAYINGS)
     parameters = {
         "content_id": "film",
         "url": "https://origin.test/a.mp4",
-        "custom_data": {f"note {place}": text for place, text in enumerate(said)},
+        "custom_data": {f"note {place}": text for place, text in enumerate(output)},
         "callback_urls": ["https://hooks.example.com/in?key=callback-hunter2"],
     }
     answer = await engine.post("/engine/job", json=request(parameters))
@@ -64,7 +64,7 @@ async def job(engine: httpx.AsyncClient, inner: Core) -> int:
     number = int(answer.json()["id"])
     await start(inner, number)
     await do(inner, StartTask(number, 1, 1, MACHINE))
-    lines = [Line(number, 1, Severity.WARN, f"it said: {text}", datetime.now(UTC)) for text in said]
+    lines = [Line(number, 1, Severity.WARN, f"it said: {text}", datetime.now(UTC)) for text in output]
     await write(inner.database, lines=lines, progress=[Progress(Run(number, 1, 1), 0.5, f"reads {ADDRESSES[0]} with {TOKENS[0]}")])
     return number
 
@@ -103,11 +103,11 @@ async def test_no_secret_and_no_inner_address_comes_out_without_a_key(
     stranger: httpx.AsyncClient, inner: Core, job: int, application: Application, headers: dict[str, str]
 ) -> None:
     application.drain()  # a stream that never ends does so at once
-    told = {path: await read(stranger, job, path, headers) for path in open_paths(job) if not path.startswith("/engine/logs/")}
+    reported = {path: await read(stranger, job, path, headers) for path in open_paths(job) if not path.startswith("/engine/logs/")}
     await fail(inner, job)
-    told |= {f"{path} of a failed job": await read(stranger, job, path, headers) for path in open_paths(job)}
-    assert {path: leaks(text) for path, text in told.items() if leaks(text)} == {}
-    assert len(told[f"/engine/logs/{job} of a failed job"]) > 4_000, "the lines are there"
+    reported |= {f"{path} of a failed job": await read(stranger, job, path, headers) for path in open_paths(job)}
+    assert {path: leaks(text) for path, text in reported.items() if leaks(text)} == {}
+    assert len(reported[f"/engine/logs/{job} of a failed job"]) > 4_000, "the lines are there"
 
 
 async def test_a_key_shows_all_and_a_session_of_a_packager_does_not(

@@ -50,7 +50,7 @@ async def change(request: Request, job_id: int, body: Body) -> Response:
 
 
 @jobs.get("/jobs/{job_id}", OPEN)
-async def one(request: Request, job_id: int) -> Response:
+async def single_job(request: Request, job_id: int) -> Response:
     raise FAULTS["absent"]
 
 
@@ -147,7 +147,7 @@ def test_the_document_shows_the_error_and_that_the_client_is_required() -> None:
     schema = operation["responses"]["400"]["content"]["application/json"]["schema"]
     error = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     assert (error["required"], list(error["properties"])) == (["error"], ["error", "id"])
-    client = next(one for one in operation["parameters"] if one.get("name") == "client")
+    client = next(parameter for parameter in operation["parameters"] if parameter.get("name") == "client")
     assert (client["in"], client["required"]) == ("header", True)
     media = document["paths"]["/api/room/"]["post"]["parameters"]
     assert {"$ref": "#/components/parameters/client"} in media

@@ -172,10 +172,10 @@ async def test_if_match_is_compared(engine: httpx.AsyncClient) -> None:
 async def test_concurrent_changes_are_each_listed_as_they_were_made(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await start(inner, job)
-    told = await asyncio.gather(*(put(engine, job, priority=priority) for priority in (1, 2, 3, 4, 6, 7, 8, 9, 10)))
+    reported = await asyncio.gather(*(put(engine, job, priority=priority) for priority in (1, 2, 3, 4, 6, 7, 8, 9, 10)))
     changed = [event.data for event in await logged(inner, f"job:{job}") if event.topic == "job.priority_changed"]
     words = [f"priority updated from {data['previous']} to {data['priority']}" for data in changed]
-    assert sorted(update for updates in told for update in updates) == sorted(words)
+    assert sorted(update for updates in reported for update in updates) == sorted(words)
     assert len(words) == 9
 
 

@@ -49,15 +49,15 @@ async def test_a_capture_is_accepted_with_what_the_event_knows_in_one_append(
     answer = await submit(engine, "vod_capture", captured)
     assert answer.status_code == 200, answer.text
     job = answer.json()["id"]
-    appended = [one for one in await logged(inner) if one.position > before]
-    assert [one.topic for one in appended] == [
+    appended = [entry for entry in await logged(inner) if entry.position > before]
+    assert [entry.topic for entry in appended] == [
         "event.vod_job_started",
         "event.capturing_changed",
         "event.mp4_state_changed",
         "event.state_changed",
         "job.accepted",
     ]
-    assert len({one.cause["command_id"] for one in appended}) == 1
+    assert len({entry.cause["command_id"] for entry in appended}) == 1
     assert appended[-1].data["submission"]["owner"] == f"event:{captured}"
     assert (await single(engine, job))["parameters"] == {
         "content_id": captured,
@@ -85,11 +85,11 @@ async def test_the_list_and_the_past_show_it_too(
 
 async def test_of_two_at_once_one_is_409(engine: httpx.AsyncClient, inner: Core, captured: str) -> None:
     answers = await asyncio.gather(*(submit(engine, "vod_capture", captured) for _ in range(2)))
-    [accepted] = [one for one in answers if one.status_code == 200]
-    [refused] = [one for one in answers if one.status_code != 200]
+    [accepted] = [answer for answer in answers if answer.status_code == 200]
+    [refused] = [answer for answer in answers if answer.status_code != 200]
     number = accepted.json()["id"]
     assert engine_error(refused, 409).endswith(f"the job {number} (vod_capture) makes files of this Event")
-    assert [one.topic for one in await logged(inner)].count("job.accepted") == 1
+    assert [entry.topic for entry in await logged(inner)].count("job.accepted") == 1
     assert engine_error(await submit(engine, "vod_package", captured), 409)
 
 
@@ -100,7 +100,7 @@ async def test_a_rerun_beside_another_job_is_409(engine: httpx.AsyncClient, inne
     assert engine_error(await engine.post(f"/engine/jobs/{first}/rerun"), 409)
 
 
-@pytest.mark.parametrize("workflow", [one for one in VodWorkflow if one is not VodWorkflow.COMPOSE])
+@pytest.mark.parametrize("workflow", [entry for entry in VodWorkflow if entry is not VodWorkflow.COMPOSE])
 async def test_a_job_for_no_event_is_400_and_appends_nothing(engine: httpx.AsyncClient, inner: Core, workflow: str) -> None:
     before = await last(inner)
     for content_id in ("film", new_id()):
@@ -140,9 +140,9 @@ async def test_webhooks_are_told_of_the_start_and_of_the_end(
     rows = await inner.database.rows("SELECT payload FROM deliveries ORDER BY position")
     started, ended = (from_json(text) for (text,) in rows)
     flags = {"stateChanged", "mp4StateChanged", "capturingLive2VodFlagChanged"}
-    changed = [{name for name, value in told.items() if value is True} for told in (started, ended)]
+    changed = [{name for name, value in entry.items() if value is True} for entry in (started, ended)]
     assert changed == [{*flags, "metadataChanged"}, {*flags, "thumbnailChanged"}]
-    assert [(told["state"], told["mp4State"]) for told in (started, ended)] == [
+    assert [(record["state"], record["mp4State"]) for record in (started, ended)] == [
         ("VOD_INGESTING", "GENERATING"),
         ("VOD_PUBLIC", "AVAILABLE"),
     ]
@@ -190,12 +190,12 @@ async def test_the_answer_and_the_log_say_why_a_film_will_not_be_shown(
     answer = await submit(engine, "vod_ingest", key, **parameters)
     warned = answer.headers.get("warning", "").replace('\\"', '"')
     log = (await engine.get(f"/engine/logs/{answer.json()['id']}")).json()
-    said = [line["message"] for line in log if line["severity_description"] == "WARN"]
+    output = [line["message"] for line in log if line["severity_description"] == "WARN"]
     if hidden is None:
-        assert (warned, said) == ("", [])
+        assert (warned, output) == ("", [])
     else:
         assert hidden in warned
-        assert len(said) == 1
-        assert said[0].startswith(hidden)
+        assert len(output) == 1
+        assert output[0].startswith(hidden)
     shown = "VOD_INGESTING" if hidden is None and state != "VOD_PUBLIC" else state
     assert (await event(http, key))["stateString"] == shown

@@ -20,19 +20,23 @@ from workers.jobs.workflow import JobParameters, Step, Workflow
 async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.AsyncClient, inner: Core) -> None:
     answer = await engine.get("/engine/workflows")
     assert answer.status_code == 200
-    found: list[dict[str, Any]] = answer.json()
-    assert [one["name"] for one in found] == list(installed().names)
-    assert [one["name"] for one in found if one["submitted_by"] is not None] == ["captions", "compose", "publication_upload"]
-    for one in found:
-        name, schema = one["name"], one["parameters"]
+    result: list[dict[str, Any]] = answer.json()
+    assert [record["name"] for record in result] == list(installed().names)
+    assert [record["name"] for record in result if record["submitted_by"] is not None] == [
+        "captions",
+        "compose",
+        "publication_upload",
+    ]
+    for record in result:
+        name, schema = record["name"], record["parameters"]
         assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
         meta.validate(schema)
-        assert one["description"], name
+        assert record["description"], name
         for parameter, described in schema["properties"].items():
             assert described.get("description"), f"{name}: {parameter}"
         [example] = schema["examples"]
         Draft202012Validator(schema).validate(example)
-        if one["submitted_by"] is not None:
+        if record["submitted_by"] is not None:
             installed().checked(name, example)
             continue
         if name.startswith("vod_"):  # the content is an Event
@@ -40,7 +44,7 @@ async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.A
         accepted = await engine.post("/engine/job", json={"job": {"workflow": name}, "parameters": example})
         assert accepted.status_code == 200, (name, accepted.text)
         assert (await topics(inner, f"job:{accepted.json()['id']}"))[0] == "job.accepted"
-        assert (await engine.get(f"/engine/workflows/{name}")).json() == one
+        assert (await engine.get(f"/engine/workflows/{name}")).json() == record
 
 
 async def test_a_workflow_names_its_tasks_and_what_they_need(engine: httpx.AsyncClient) -> None:

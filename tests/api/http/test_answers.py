@@ -129,7 +129,7 @@ async def test_a_stream_is_passed_on(http: httpx.AsyncClient) -> None:
 
 
 async def test_a_failed_start_is_reported_and_undone(toy: Toy) -> None:
-    said: list[str] = []
+    output: list[str] = []
     steps: list[str] = []
 
     async def fail() -> None:
@@ -139,19 +139,19 @@ async def test_a_failed_start_is_reported_and_undone(toy: Toy) -> None:
         steps.append("stopped")
 
     async def receive() -> dict[str, object]:
-        return {"type": "lifespan.startup" if not said else "lifespan.shutdown"}
+        return {"type": "lifespan.startup" if not output else "lifespan.shutdown"}
 
     async def send(message: object) -> None:
         assert isinstance(message, dict)
-        said.append(message["type"])
+        output.append(message["type"])
 
     toy.app._on_start, toy.app._on_stop = [fail], [stop]
     await toy.app({"type": "lifespan"}, receive, send)
-    assert (said, steps) == (["lifespan.startup.failed"], ["stopped"])
-    said.clear()
+    assert (output, steps) == (["lifespan.startup.failed"], ["stopped"])
+    output.clear()
     toy.app._on_start = []
     await toy.app({"type": "lifespan"}, receive, send)
-    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert output == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 
 
 async def test_links_have_the_public_address_where_one_is_set() -> None:

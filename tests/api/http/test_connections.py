@@ -76,12 +76,12 @@ async def test_connections_that_were_opened_at_once_are_closed_one_after_the_oth
     for part in config.open:
         [connection] = part
         connection._head_since = asyncio.get_running_loop().time() - LIMITS.head_seconds - 1
-    left = list[int]()
+    remaining = list[int]()
     for tick in range(10):
         await server.on_tick(tick)
-        left.append(sum(not connection.transport.is_closing() for part in config.open for connection in part))
-    assert left == sorted(left, reverse=True)
-    assert left[-1] == 0
+        remaining.append(sum(not connection.transport.is_closing() for part in config.open for connection in part))
+    assert remaining == sorted(remaining, reverse=True)
+    assert remaining[-1] == 0
     await server.until(lambda: not any(config.open))
     for _, writer in opened:
         writer.close()
@@ -290,12 +290,12 @@ async def test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_
 
 
 async def test_connections_over_the_limit_get_503_and_make_room_when_they_close(server: Listening) -> None:
-    held = [await server.connect() for _ in range(LIMITS.per_address)]
+    owned = [await server.connect() for _ in range(LIMITS.per_address)]
     await server.until(lambda: len(server.server_state.connections) == LIMITS.per_address)
     reader, writer = await server.connect()
     assert (await _answer(reader))[0] == 503
     writer.close()
-    for _, each in held:
+    for _, each in owned:
         each.close()
     await server.until(lambda: not server.server_state.connections)
     reader, writer = await server.connect()
@@ -315,17 +315,17 @@ async def test_a_connection_that_nobody_uses_is_kept_unless_many_are_open(server
         assert (await _answer(reader))[0] == 200
 
     assert server.config.timeout_keep_alive == 75
-    one = await asked()
+    first = await asked()
     server.later(70)
-    await ask(*one)
+    await ask(*first)
     server.counted.limits = ConnectionLimits(connections=3)
     other = await asked()
     server.later(4)
-    await ask(*one)
+    await ask(*first)
     await ask(*other)
     silent, _ = await server.connect()
     server.later(6)
-    assert [await reader.read() for reader, _ in (one, other)] == [b"", b""]
+    assert [await reader.read() for reader, _ in (first, other)] == [b"", b""]
     server.later(9)
     assert not silent.at_eof(), "it has time for its first head"
     assert server.refused() == {}

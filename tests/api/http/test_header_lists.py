@@ -71,10 +71,10 @@ def test_a_trace_parent_is_taken_as_it_is(trace: str, parent: str, flags: str) -
     st.dictionaries(st.text(max_size=60), st.none() | st.dictionaries(st.text(max_size=20), st.integers(), max_size=3), max_size=30)
 )
 def test_unknown_names_fit_a_header_whatever_they_are(body: dict[str, object]) -> None:
-    found = unknown_in_body(Thing, body)
-    assert len(found) <= 20
-    assert {name.place for name in found}.isdisjoint(("title", "refId", "tags"))
-    name, value = warning(found)
+    result = unknown_in_body(Thing, body)
+    assert len(result) <= 20
+    assert {name.place for name in result}.isdisjoint(("title", "refId", "tags"))
+    name, value = warning(result)
     assert name == b"warning"
     assert value.startswith(b'299 - "unknown: ')
     assert value.count(b'"') == 2

@@ -30,7 +30,7 @@ async def document(toy: Toy) -> dict[str, Any]:
 
 def test_every_declared_route_is_there(document: dict[str, Any]) -> None:
     described = {(method, path) for path, item in document["paths"].items() for method in item}
-    declared = {(one.method.lower(), one.path) for one in (*things.specs, *provider.specs)}
+    declared = {(spec.method.lower(), spec.path) for spec in (*things.specs, *provider.specs)}
     assert described == declared
 
 
@@ -64,7 +64,7 @@ def test_bodies_queries_and_keys_are_described(document: dict[str, Any]) -> None
     assert {"$ref": "#/components/parameters/Idempotency-Key"} in post["parameters"]
     assert post["security"] == [{"API-KEY": []}, {"session": []}]
     assert (post["summary"], post["description"]) == ("Adds a thing.", "And says so at length.")
-    names = {one["name"] for one in document["paths"]["/api/thing/"]["get"]["parameters"] if "name" in one}
+    names = {parameter["name"] for parameter in document["paths"]["/api/thing/"]["get"]["parameters"] if "name" in parameter}
     assert names == {"pageSize", "search", "states", "deleted"}
     assert document["paths"]["/api/thing/fail/"]["post"]["security"] == []
     assert document["components"]["securitySchemes"]["API-KEY"]["name"] == "API-KEY"

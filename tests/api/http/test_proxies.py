@@ -67,7 +67,7 @@ async def ask(server: Listening, head: bytes, client: str) -> tuple[asyncio.Stre
 
 
 async def test_requests_under_way_are_limited_for_each_client_of_a_proxy(server: Listening, toy: Toy) -> None:
-    held = [await ask(server, SLOW, "203.0.113.9") for _ in range(MOST)]
+    owned = [await ask(server, SLOW, "203.0.113.9") for _ in range(MOST)]
     await server.until(lambda: len(server.server_state.tasks) == MOST)
     reader, writer = await ask(server, GET, "203.0.113.9")
     assert (await _answer(reader))[0] == 503
@@ -80,19 +80,19 @@ async def test_requests_under_way_are_limited_for_each_client_of_a_proxy(server:
     assert (await _answer(reader))[0] == 503, "what a client says before its own address does not make it another"
     writer.close()
     toy.shelf.hold.set()
-    for each, _ in held:
+    for each, _ in owned:
         assert (await _answer(each))[0] == 200
     reader, writer = await ask(server, GET, "203.0.113.9")
     assert (await _answer(reader))[0] == 200, "although the connections of before are still open"
-    for _, each_writer in (*held, (reader, writer)):
+    for _, each_writer in (*owned, (reader, writer)):
         each_writer.close()
 
 
 async def test_a_request_that_is_given_up_is_not_counted_any_more(server: Listening) -> None:
     for _ in range(3):
-        held = [await ask(server, SLOW, "203.0.113.9") for _ in range(MOST)]
+        owned = [await ask(server, SLOW, "203.0.113.9") for _ in range(MOST)]
         await server.until(lambda: len(server.server_state.connections) == MOST)
-        for _, writer in held:
+        for _, writer in owned:
             writer.close()
         await server.until(lambda: not server.server_state.connections)
     reader, writer = await ask(server, GET, "203.0.113.9")
@@ -119,11 +119,11 @@ async def test_links_have_the_scheme_that_the_proxy_was_called_with(server: List
 
 @pytest.mark.parametrize("server", ["untrusted"], indirect=True)
 async def test_what_anybody_else_says_is_ignored(server: Listening) -> None:
-    held = [await server.connect() for _ in range(MOST - 1)]
+    owned = [await server.connect() for _ in range(MOST - 1)]
     reader, writer = await ask(server, GET, "203.0.113.9")
     await reader.readuntil(b"\r\n\r\n")
     assert b'"base":"http://x"' in await reader.readuntil(b"}")
     refused, another = await ask(server, GET, "203.0.113.10")
     assert (await _answer(refused))[0] == 503
-    for each in (writer, another, *(made for _, made in held)):
+    for each in (writer, another, *(made for _, made in owned)):
         each.close()

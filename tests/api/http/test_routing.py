@@ -180,5 +180,5 @@ def test_a_last_parameter_may_take_all_segments_that_are_left(path: bytes, value
     trie: PathTrie[str] = PathTrie()
     trie.add("/media/{id}/{+file}", "file")
     trie.add("/media/{id}", "folder")
-    leaf, found = trie.find(path)
-    assert (found if leaf else None) == values
+    leaf, result = trie.find(path)
+    assert (result if leaf else None) == values

@@ -17,7 +17,7 @@ async def frames() -> AsyncGenerator[bytes, None]:
 
 async def seated(limit: SubscriberLimit, *subscribers: Subscriber) -> list[AsyncGenerator[bytes, None]]:
     """The streams of those who got a seat."""
-    streams = [limit.limited(frames(), one) for one in subscribers]
+    streams = [limit.limited(frames(), subscriber) for subscriber in subscribers]
     return [stream for stream in streams if await anext(stream) != FULL]
 
 
@@ -39,10 +39,10 @@ async def test_a_quarter_of_the_seats_is_kept_for_callers_with_a_key() -> None:
 
 async def test_one_client_has_a_quarter_of_the_seats() -> None:
     limit = SubscriberLimit("board", OwnSeats(), most=8)
-    one = await seated(limit, *[Subscriber("192.0.2.1", has_key=True, client="a")] * 5)
+    first = await seated(limit, *[Subscriber("192.0.2.1", has_key=True, client="a")] * 5)
     other = await seated(limit, *[Subscriber("192.0.2.1", has_key=True, client="b")] * 5)
-    assert (len(one), len(other)) == (2, 2)
-    for stream in (*one, *other):
+    assert (len(first), len(other)) == (2, 2)
+    for stream in (*first, *other):
         await stream.aclose()
 
 

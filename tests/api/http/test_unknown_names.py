@@ -15,8 +15,8 @@ TOLD = '299 - "unknown: titel (did you mean title?); tags[0].nane (did you mean 
 
 
 async def test_unknown_fields_are_told_and_refused_where_that_is_preferred(http: httpx.AsyncClient, toy: Toy) -> None:
-    told = await http.post("/api/thing/", json=BODY)
-    assert (told.status_code, told.headers["warning"], "preference-applied" in told.headers) == (201, TOLD, False)
+    answer = await http.post("/api/thing/", json=BODY)
+    assert (answer.status_code, answer.headers["warning"], "preference-applied" in answer.headers) == (201, TOLD, False)
     refused = await http.post("/api/thing/", json=BODY, headers=STRICT)
     assert (refused.status_code, refused.headers["preference-applied"]) == (400, "handling=strict")
     assert refused.json()["errors"] == [
@@ -26,7 +26,7 @@ async def test_unknown_fields_are_told_and_refused_where_that_is_preferred(http:
     assert toy.shelf.posts == 1
     right = await http.post("/api/thing/", json={"TITLE": "a", "Tags": [{"NAME": "c"}]}, headers=STRICT)
     assert (right.status_code, right.headers["preference-applied"], "warning" in right.headers) == (201, "handling=strict", False)
-    assert ["prefer" in each.headers["vary"].split(", ") for each in (right, told)] == [True, False]
+    assert ["prefer" in each.headers["vary"].split(", ") for each in (right, answer)] == [True, False]
 
 
 async def test_a_missing_field_is_told_with_what_was_sent_in_its_place(http: httpx.AsyncClient) -> None:
@@ -38,15 +38,15 @@ async def test_a_missing_field_is_told_with_what_was_sent_in_its_place(http: htt
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "names"),
     [
         ("/api/thing/?pagesize=3&serch=x&%22%0d%0aX:%20%C3%A9", "serch (did you mean search?); %22%0D%0AX: %C3%A9"),
         ("/api/thing/reference?colour=red&colour=%ff", "colour; colour"),
     ],
 )
-async def test_unknown_parameters_alike(http: httpx.AsyncClient, path: str, told: str) -> None:
+async def test_unknown_parameters_alike(http: httpx.AsyncClient, path: str, names: str) -> None:
     answer = await http.get(path)
-    assert (answer.status_code, answer.headers["warning"]) == (200, f'299 - "unknown: {told}"')
+    assert (answer.status_code, answer.headers["warning"]) == (200, f'299 - "unknown: {names}"')
     assert (await http.get(path, headers=STRICT)).status_code == 400
 
 
@@ -58,9 +58,9 @@ async def test_a_form_and_its_names(http: httpx.AsyncClient) -> None:
 
 async def test_thousands_of_names_cost_little_and_are_told_in_part(http: httpx.AsyncClient) -> None:
     body: dict[str, Any] = {"title": "a", **{f"titel{number}": 1 for number in range(20_000)}}
-    told = await http.post("/api/thing/", json=body)
-    assert told.status_code == 201
-    assert told.headers["warning"].count("titel") == 20
+    answer = await http.post("/api/thing/", json=body)
+    assert answer.status_code == 201
+    assert answer.headers["warning"].count("titel") == 20
     assert len((await http.post("/api/thing/", json=body, headers=STRICT)).json()["errors"]) == 20
 
 

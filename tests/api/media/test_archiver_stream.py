@@ -28,8 +28,8 @@ async def test_a_stream_is_added_and_read_back(http: httpx.AsyncClient, inner: C
     added = await http.post(f"{PATH}/", json=BODY)
     assert (added.status_code, added.json()) == (201, {"id": 1, **BARE})
     assert added.headers["location"] == f"{PATH}/1"
-    found = await http.get(added.headers["location"])
-    assert (found.json(), found.headers["etag"]) == (added.json(), '"1"')
+    answer = await http.get(added.headers["location"])
+    assert (answer.json(), answer.headers["etag"]) == (added.json(), '"1"')
 
     more = {
         "expiresAt": "2032-01-01T01:00:00+01:00",
@@ -126,7 +126,7 @@ async def test_a_recording_does_not_end_before_it_starts(http: httpx.AsyncClient
 async def test_streams_are_listed_by_number(http: httpx.AsyncClient) -> None:
     assert (await http.get(PATH)).json() == []
     keys = [await add_archiver_stream(http) for _ in range(11)]
-    assert [one["id"] for one in (await http.get(f"{PATH}/")).json()] == keys == list(range(1, 12))
+    assert [record["id"] for record in (await http.get(f"{PATH}/")).json()] == keys == list(range(1, 12))
 
 
 async def test_a_deleted_stream_is_gone_and_its_number_with_it(http: httpx.AsyncClient, inner: Core) -> None:
@@ -137,7 +137,7 @@ async def test_a_deleted_stream_is_gone_and_its_number_with_it(http: httpx.Async
     assert_problem(await http.get(f"{PATH}/2"), 404)
     assert_problem(await http.delete(f"{PATH}/2"), 404)
     assert_problem(await http.put(f"{PATH}/2", json={"uploaded": True}), 404)
-    assert [one["id"] for one in (await http.get(PATH)).json()] == [1]
+    assert [record["id"] for record in (await http.get(PATH)).json()] == [1]
     assert await add_archiver_stream(http) == 3
     assert await topics(inner, "archiver_stream:2") == ["archiver_stream.registered", "archiver_stream.deleted"]
 

@@ -31,20 +31,20 @@ def streams(inner: Core, *, kept: int = 10_000, life: float = 60, silence: float
 
 def messages(sent: bytes) -> list[tuple[str, int, dict[str, Any]]]:
     """The name, the id and the data of each message."""
-    found = []
+    result = []
     for text in sent.decode().split("\n\n")[:-1]:
         fields = dict(line.split(": ", 1) for line in text.splitlines())
-        found.append((fields.get("event", "message"), int(fields.get("id", -1)), json.loads(fields["data"])))
-    return found
+        result.append((fields.get("event", "message"), int(fields.get("id", -1)), json.loads(fields["data"])))
+    return result
 
 
 async def until(frames: AsyncIterator[bytes], position: int) -> list[tuple[str, int, dict[str, Any]]]:
     """All messages up to this position."""
-    found: list[tuple[str, int, dict[str, Any]]] = []
+    result: list[tuple[str, int, dict[str, Any]]] = []
     async with asyncio.timeout(60):
-        while not found or found[-1][1] < position:
-            found += messages(await anext(frames))
-    return found
+        while not result or result[-1][1] < position:
+            result += messages(await anext(frames))
+    return result
 
 
 async def closed(*streams: AsyncGenerator[bytes, None]) -> None:
@@ -113,7 +113,7 @@ async def test_another_process_is_heard_and_followers_share_one_reader(inner: Co
     await introduce(second, "studio", "viewer")
     end = await last(inner)
     seen = [await until(frames, end) for frames in lookers]
-    assert all(one == seen[0] for one in seen)
+    assert all(entry == seen[0] for entry in seen)
     assert seen[0][-1][2]["aggregate"] == "client"
     await closed(*lookers)
     assert not feed.is_followed
@@ -200,7 +200,7 @@ async def test_bad_input_is_refused(http: httpx.AsyncClient, query: str, headers
 
 @pytest.mark.parametrize("by", ["session", "key"])
 async def test_a_stream_ends_after_the_logout_and_with_the_key(
-    http: httpx.AsyncClient, application: Application, known: dict[Any, Any], inner: Core, by: str
+    http: httpx.AsyncClient, application: Application, services_by_type: dict[Any, Any], inner: Core, by: str
 ) -> None:
     key, own, sent = await introduce(inner, "desk", "viewer"), {"Sec-Fetch-Site": "same-origin"}, {b"host": b"media.test"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://media.test") as browser:
@@ -211,11 +211,13 @@ async def test_a_stream_ends_after_the_logout_and_with_the_key(
         else:
             sent |= {b"api-key": key.encode()}
         request = Request({"method": "GET", "headers": list(sent.items()), "scheme": "http"}, sent, path=PATH)
-        caller = await known[KnownCallers].find(request)
+        caller = await services_by_type[KnownCallers].find(request)
         assert (caller.name, caller.person) == ("desk", by == "session")
         request.caller = caller
         followed = streams(inner, silence=0.05)
-        answer = await stream_changes(request, ChangesQuery(), followed, known[Catalogue], known[KnownCallers])
+        answer = await stream_changes(
+            request, ChangesQuery(), followed, services_by_type[Catalogue], services_by_type[KnownCallers]
+        )
         assert await anext(answer.body)
         assert await anext(answer.body), "it goes on while the key stands"
         ended = await (browser.delete("/console/session", headers=own) if by == "session" else http.delete("/api/client/desk"))
@@ -228,8 +230,8 @@ async def test_a_stream_ends_after_the_logout_and_with_the_key(
 async def test_seats_are_limited_for_each_client(inner: Core) -> None:
     followed = streams(inner)
     mine = [followed.subscribers.limited(followed.frames(None, ALL), Subscriber("", has_key=True, client="a")) for _ in range(251)]
-    told = [await anext(frames) for frames in mine]
-    assert (told.count(FULL), told[-1]) == (1, FULL)
+    reported = [await anext(frames) for frames in mine]
+    assert (reported.count(FULL), reported[-1]) == (1, FULL)
     other = followed.subscribers.limited(followed.frames(None, ALL), Subscriber("", has_key=True, client="b"))
     assert await anext(other) != FULL
     await closed(*mine, other)

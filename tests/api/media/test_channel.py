@@ -107,8 +107,8 @@ async def test_references_are_not_unique_and_the_latest_channel_wins(http: httpx
         clock.forward(seconds=1)
         new = await add_channel(http, referenceId=text)
         for slash in ("", "/"):
-            found = await http.get(f"/api/channel/reference{slash}", params={"id": text, "noCache": "true"})
-            assert (found.json()["id"], found.json()["referenceId"], found.headers["etag"]) == (new, text, '"1"')
+            answer = await http.get(f"/api/channel/reference{slash}", params={"id": text, "noCache": "true"})
+            assert (answer.json()["id"], answer.json()["referenceId"], answer.headers["etag"]) == (new, text, '"1"')
         await http.delete(f"/api/channel/{new}")
         assert (await http.get("/api/channel/reference", params={"id": text})).json()["id"] == old
 
@@ -116,7 +116,7 @@ async def test_references_are_not_unique_and_the_latest_channel_wins(http: httpx
 async def test_channels_are_listed_by_name(http: httpx.AsyncClient) -> None:
     keys = {name: await add_channel(http, name) for name in ("Cellar", "Attic", "Bar")}
     listed = (await http.get("/api/channel?noCache=1")).json()
-    assert [one["name"] for one in listed] == ["Attic", "Bar", "Cellar"]
+    assert [record["name"] for record in listed] == ["Attic", "Bar", "Cellar"]
     assert listed == [await shown(http, keys[name]) for name in ("Attic", "Bar", "Cellar")]
 
 

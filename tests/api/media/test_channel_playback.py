@@ -74,7 +74,8 @@ async def test_an_event_that_is_live_shows_its_channel(http: httpx.AsyncClient) 
     key = await on_air(http, DvrLength=30)
     video = await watched(http, key)
     assert [
-        (one["streamSourceString"], one["streamSource"], one["streamProtocolString"], one["url"]) for one in video["liveUrls"]
+        (live_url["streamSourceString"], live_url["streamSource"], live_url["streamProtocolString"], live_url["url"])
+        for live_url in video["liveUrls"]
     ] == [
         ("CDN_PRIMARY_INDEX_0", 0, "HLS", "https://cdn/1.m3u8?dvr_window_length=30"),
         ("ORIGIN_SECONDARY_INDEX_0", 3, "HLS", "http://o2/1.m3u8?dvr_window_length=30"),
@@ -84,7 +85,7 @@ async def test_an_event_that_is_live_shows_its_channel(http: httpx.AsyncClient) 
     assert video["currentStateUrls"] == video["liveUrls"]
     assert urls(video["livePlayoutProfileUrls"][PROFILE]) == ["https://cdn/low.m3u8?dvr_window_length=30"]
     assert urls(video["publishingPointUrls"]) == ["http://o1/live.isml", "http://o2/live.isml", "http://o3/live.isml"]
-    assert video["rampServers"] == [{**one, "apiKey": None} for one in CHANNEL["rampServers"]]
+    assert video["rampServers"] == [{**ramp_server, "apiKey": None} for ramp_server in CHANNEL["rampServers"]]
     assert (video["vodUrls"], video["remixUrls"], video["archiverUrls"], video["publicMp4Url"]) == ([], [], [], "")
 
 
@@ -178,7 +179,7 @@ async def test_a_thumbnail_is_an_address_or_lies_in_the_storage_of_the_flow(http
         assert (await http.get(f"/api/event/{key}")).json()["thumbnailUrl"] == wanted
         assert (await http.get(f"/api/audit/event/{key}/state")).json()["state"]["thumbnailUrl"] == wanted
         listed = (await http.get("/api/event/", params={"pageSize": 100})).json()["results"]
-        assert [one["thumbnailUrl"] for one in listed if one["id"] == key] == [wanted]
+        assert [record["thumbnailUrl"] for record in listed if record["id"] == key] == [wanted]
 
 
 async def test_a_changed_channel_shows_at_once_in_every_event(http: httpx.AsyncClient) -> None:

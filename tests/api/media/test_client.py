@@ -72,7 +72,7 @@ async def test_a_key_is_nowhere_but_in_its_one_answer(http: httpx.AsyncClient, i
     ]
     application._log.flush()
     assert stream.getvalue().count("\n") > 10
-    for text in (*texts, stream.getvalue(), *(str(one) for one in await logged(inner))):
+    for text in (*texts, stream.getvalue(), *(str(event) for event in await logged(inner))):
         for key in (first, second):
             assert key not in text
             assert key.split("_", 2)[2] not in text

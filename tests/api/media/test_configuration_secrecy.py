@@ -14,7 +14,7 @@ import pytest
 from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
 from tests.api.asking import add, logged
-from tests.api.media.test_configuration_secrets import held
+from tests.api.media.test_configuration_secrets import secrets_of
 from tests.domain.configuration.texts_given import FLOW
 
 MARK = "swordfish"
@@ -151,11 +151,11 @@ async def test_no_secret_is_found_in_the_clear(
 
 async def test_every_secret_can_be_decrypted(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
     channel, flow = await written(http)
-    found = await held(inner, f"channel:{channel}")
-    assert sorted(str(secret) for secret in found.values()) == sorted(
+    result = await secrets_of(inner, f"channel:{channel}")
+    assert sorted(str(secret) for secret in result.values()) == sorted(
         [f"{MARK}-0", f"{MARK}-2", f'{MARK}-3 "quoted" \\ ä 🎬', *(f"{MARK}-{n}" for n in range(4, 8))]
     )
-    assert list((await held(inner, f"flow:{flow}")).values()) == [f"{MARK}-8", f"{MARK}-9"]
+    assert list((await secrets_of(inner, f"flow:{flow}")).values()) == [f"{MARK}-8", f"{MARK}-9"]
     assert tables(database_url)["vault"].count("\n") == 8
     shown = json.loads((await http.get(f"/api/channel/{channel}")).json()["configurationJson"])
     assert (shown["password"], shown["ours"]) == (None, {"password": None})

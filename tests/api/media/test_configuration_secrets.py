@@ -23,11 +23,11 @@ def text_with(*encoders: dict[str, Any]) -> str:
     return json.dumps({"encoders": list(encoders)})
 
 
-async def held(inner: Core, stream: str) -> dict[str, str | None]:
+async def secrets_of(inner: Core, stream: str) -> dict[str, str | None]:
     """The decrypted secrets of a record, by their paths."""
     vault = Vault(inner.database, SecretCipher(bytes(32)))
-    said = [event.data["secrets"] for event in await logged(inner, stream) if "secrets" in event.data][-1]
-    return {place: await vault.read(UUID(ref["reference"]), owner=stream) for place, ref in said.items()}
+    events = [event.data["secrets"] for event in await logged(inner, stream) if "secrets" in event.data][-1]
+    return {place: await vault.read(UUID(ref["reference"]), owner=stream) for place, ref in events.items()}
 
 
 async def rows(inner: Core) -> list[tuple[str, UUID]]:
@@ -45,9 +45,9 @@ async def put(http: httpx.AsyncClient, key: str, *encoders: dict[str, Any]) -> h
 
 async def opened(inner: Core, key: str) -> list[str | None]:
     """The decrypted secrets of the only channel that has any."""
-    found = await held(inner, f"channel:{key}")
-    assert len(await rows(inner)) == len(found)
-    return list(found.values())
+    result = await secrets_of(inner, f"channel:{key}")
+    assert len(await rows(inner)) == len(result)
+    return list(result.values())
 
 
 async def test_what_a_get_shows_can_be_put_back_and_nothing_happens(http: httpx.AsyncClient, inner: Core) -> None:
@@ -83,7 +83,7 @@ async def test_deletion_erases_secrets_and_a_restored_flow_has_new_ones(http: ht
     await http.delete(f"/api/flow/{flow}")
     assert await rows(inner) == []
     await add_flow(http, id=flow)
-    assert list((await held(inner, f"flow:{flow}")).values()) == ["first-key", "second-key"]
+    assert list((await secrets_of(inner, f"flow:{flow}")).values()) == ["first-key", "second-key"]
     other = await add_channel(http, configurationJson=text_with(encoder("a", "k")))
     await http.put(f"/api/channel/{other}", json={"configurationJson": None})
     assert [owner for owner, _ in await rows(inner)] == [f"flow:{flow}"] * 2
@@ -93,8 +93,8 @@ async def test_concurrent_changes_leave_one_stored_secret(http: httpx.AsyncClien
     key = await add_channel(http, configurationJson=text_with(encoder("a", "k")))
     await asyncio.gather(*(put(http, key, encoder("a", f"k{n}")) for n in range(10)))
     assert len(await topics(inner, f"channel:{key}")) == 11
-    [left] = await opened(inner, key)
-    assert left in {f"k{n}" for n in range(10)}
+    [remaining] = await opened(inner, key)
+    assert remaining in {f"k{n}" for n in range(10)}
     flow = new_id()
     await asyncio.gather(*(add_flow(http, f"{n}", id=flow) for n in range(10)))
     assert [owner for owner, _ in await rows(inner)] == [f"channel:{key}", f"flow:{flow}", f"flow:{flow}"]

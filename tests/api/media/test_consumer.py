@@ -67,8 +67,8 @@ async def test_parked_records_are_listed_in_the_logs_order(http: httpx.AsyncClie
         "replay": False,
         "parkedAt": "2031-01-02T12:00:01.000Z",
     }
-    assert [one["position"] for one in shown] == [1, 2, 3]
-    assert [one["position"] for one in await listed(http, "webhooks/parked", after=1, pageSize=1)] == [2]
+    assert [entry["position"] for entry in shown] == [1, 2, 3]
+    assert [entry["position"] for entry in await listed(http, "webhooks/parked", after=1, pageSize=1)] == [2]
     assert await listed(http, "webhooks/parked", after=3) == []
     for query, field in (("after=-1", "after"), ("after=x", "after"), ("pageSize=0", "pageSize")):
         assert fields_of(await http.get(f"{PATH}/webhooks/parked/?{query}")) == [field]
@@ -92,7 +92,7 @@ async def test_parked_records_are_tried_again(
     answer = await http.post(f"{PATH}/webhooks/parked/replay/", params=query)
     assert (answer.status_code, answer.json()) == (200, {"replaying": len(expected)})
     assert (await wanted(inner, "webhooks"), await wanted(inner, "other")) == (expected, [])
-    assert [one["position"] for one in await listed(http, "webhooks/parked/") if one["replay"]] == expected
+    assert [entry["position"] for entry in await listed(http, "webhooks/parked/") if entry["replay"]] == expected
     assert await last(inner) == before
 
 

@@ -107,7 +107,7 @@ async def test_a_known_id_with_the_pair_or_owner_of_another_property_is_409(
 
 async def test_a_bulk_adds_and_changes_and_never_removes(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     owner, given = await of.make(http), new_id()
-    kept = await of.put(http, owner, key="kept", value="k")
+    retained = await of.put(http, owner, key="kept", value="k")
     changed = await of.put(http, owner, key="changed", value="1")
     renamed = await of.put(http, owner, key="renamed", value="r")
     entries = [
@@ -125,9 +125,9 @@ async def test_a_bulk_adds_and_changes_and_never_removes(http: httpx.AsyncClient
         of.shown(renamed["id"], owner, "genre", "Renamed", "r"),
         of.shown(given, owner, "genre", "given", None),
     ]
-    assert await of.of(http, owner) == sorted([kept, *answer.json()], key=lambda one: one["key"])
+    assert await of.of(http, owner) == sorted([retained, *answer.json()], key=lambda record: record["key"])
     assert await topics(inner, f"{of.kind}:{given}") == [f"{of.kind}.registered"]
-    commands = {one.cause["command_id"] for one in (await logged(inner))[-4:]}
+    commands = {event.cause["command_id"] for event in (await logged(inner))[-4:]}
     assert len(commands) == 1
 
 
@@ -149,19 +149,19 @@ async def test_of_entries_for_one_property_the_last_counts(http: httpx.AsyncClie
     won_stored = {**stored, "value": "7"}
     assert answer.json() == [won_b, won_b, won_a, won_a, won_b, won_stored, won_stored]
     assert await of.of(http, owner) == [won_a, won_b, won_stored]
-    assert [one.topic.split(".")[1] for one in await logged(inner) if one.stream.startswith(of.kind)] == [
+    assert [event.topic.split(".")[1] for event in await logged(inner) if event.stream.startswith(of.kind)] == [
         "registered", "registered", "registered", "amended",
     ]  # fmt: skip
 
 
 async def test_a_bulk_may_swap_pairs_and_reuse_a_pair_that_it_frees(http: httpx.AsyncClient, of: Owner) -> None:
     owner = await of.make(http)
-    one, two = [(await of.put(http, owner, key=key, value=key))["id"] for key in ("one", "two")]
-    swapped = await http.post(f"{of.path}/bulk/{owner}", json=[{"id": one, "key": "two"}, {"id": two, "key": "one"}])
+    first, second = [(await of.put(http, owner, key=key, value=key))["id"] for key in ("one", "two")]
+    swapped = await http.post(f"{of.path}/bulk/{owner}", json=[{"id": first, "key": "two"}, {"id": second, "key": "one"}])
     assert [(shown["key"], shown["value"]) for shown in swapped.json()] == [("two", "one"), ("one", "two")]
-    freed = [{"id": one, "key": "three"}, {"category": "genre", "key": "two", "value": "new"}]
+    freed = [{"id": first, "key": "three"}, {"category": "genre", "key": "two", "value": "new"}]
     answer = await http.post(f"{of.path}/bulk/{owner}", json=freed)
-    assert answer.json()[1]["id"] not in (one, two)
+    assert answer.json()[1]["id"] not in (first, second)
     assert {shown["key"]: shown["value"] for shown in await of.of(http, owner)} == {"one": "two", "two": "new", "three": "one"}
 
 
@@ -188,7 +188,7 @@ async def test_filters_are_exact_and_combine(http: httpx.AsyncClient, of: Owner)
     empty = await of.put(http, owner, "", "", value="")
     null = await of.put(http, owner, "a", "K", value=None)
     awkward = await of.put(http, other, "100%", "a_b\\", value="é & 日本")
-    for filters, found in [
+    for filters, result in [
         ({}, [plain, empty, null, awkward]),
         ({of.owner_id: owner}, [plain, empty, null]),
         ({of.owner_id: owner, "category": "a"}, [plain, null]),
@@ -206,17 +206,17 @@ async def test_filters_are_exact_and_combine(http: httpx.AsyncClient, of: Owner)
         ({"unheard": "of"}, [plain, empty, null, awkward]),
     ]:
         shown = await of.find(http, **filters)
-        assert sorted(one["id"] for one in shown) == sorted(one["id"] for one in found), filters
-    assert [one["id"] for one in await of.find(http, **{of.owner_id: owner})] == [empty["id"], null["id"], plain["id"]]
+        assert sorted(record["id"] for record in shown) == sorted(record["id"] for record in result), filters
+    assert [record["id"] for record in await of.find(http, **{of.owner_id: owner})] == [empty["id"], null["id"], plain["id"]]
     assert fields_of(await http.get(f"{of.path}/?{of.owner_id}=")) == [of.owner_id]
     assert fields_of(await http.get(f"{of.path}/?{of.owner_id}=x")) == [of.owner_id]
 
 
 async def test_delete_by_filter_needs_a_filter_and_counts(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     owner, other = await of.make(http), await of.make(http, "News")
-    for one in (owner, other):
+    for event in (owner, other):
         for category, key in (("a", "1"), ("a", "2"), ("", "3")):
-            await of.put(http, one, category, key, value=key)
+            await of.put(http, event, category, key, value=key)
     before = await last(inner)
     for query in ("", "?unheard=of", "?noCache=true"):
         assert fields_of(await http.delete(f"{of.path}/{query}")) == [of.owner_id, "category", "key", "value"]
@@ -234,7 +234,7 @@ async def test_delete_by_filter_needs_a_filter_and_counts(http: httpx.AsyncClien
         answer = await http.delete(f"{of.path}?{query}")
         assert (answer.status_code, answer.json()) == (200, {"deletedCount": count}), query
     assert await of.find(http) == []
-    assert [one.topic for one in (await logged(inner))[-6:]] == [f"{of.kind}.deleted"] * 6
+    assert [event.topic for event in (await logged(inner))[-6:]] == [f"{of.kind}.deleted"] * 6
 
 
 async def test_a_deleted_property_is_gone_and_its_pair_is_free(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
@@ -296,7 +296,7 @@ async def test_names_may_have_300_characters_of_any_script_and_values_any_size(
     text = f'{{"{of.owner_id}":"{owner}","category":"c","key":"k","value":"{huge}"}}'
     answer = await http.post(f"{of.path}/", content=text.encode(), headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["value"]) == (200, huge)
-    assert [one["category"] for one in await of.find(http, category=names[0], key=names[1])] == [names[0]]
+    assert [record["category"] for record in await of.find(http, category=names[0], key=names[1])] == [names[0]]
     assert len(await of.of(http, owner)) == 2
     before = await last(inner)
     for field in ("category", "key"):

@@ -25,8 +25,8 @@ async def test_a_clone_copies_all_and_existing_pairs_take_the_value_of_the_sourc
     source, target = await of.make(http), await of.make(http, "News")
     for owner, key, value in ((source, "a", "1"), (source, "b", None), (target, "b", "2"), (target, "c", "3")):
         await of.put(http, owner, "x", key, value=value)
-    kept = await of.of(http, source)
-    there = {one["key"]: one["id"] for one in await of.of(http, target)}
+    retained = await of.of(http, source)
+    there = {record["key"]: record["id"] for record in await of.of(http, target)}
     answer = await clone(http, of, source, target)
     copied, changed, other = await of.of(http, target)
     assert answer.status_code == 200
@@ -37,13 +37,13 @@ async def test_a_clone_copies_all_and_existing_pairs_take_the_value_of_the_sourc
         "removeSource": False,
         "customProperties": [copied, changed],
     }
-    assert copied["id"] not in {one["id"] for one in kept}
+    assert copied["id"] not in {record["id"] for record in retained}
     assert [copied, changed, other] == [
         of.shown(copied["id"], target, "x", "a", "1"),
         of.shown(there["b"], target, "x", "b", None),
         of.shown(there["c"], target, "x", "c", "3"),
     ]
-    assert await of.of(http, source) == kept
+    assert await of.of(http, source) == retained
     before = await last(inner)
     assert (await clone(http, of, source, target)).json() == answer.json()
     assert await last(inner) == before
@@ -55,11 +55,11 @@ async def test_remove_source_moves_in_one_append(http: httpx.AsyncClient, inner:
         await of.put(http, source, "x", key, value=key)
     answer = await clone(http, of, source, target, REMOVESOURCE="true")
     assert (answer.json()["removeSource"], answer.json()["customProperties"]) == (True, await of.of(http, target))
-    assert [one["value"] for one in await of.of(http, target)] == ["a", "b"]
+    assert [record["value"] for record in await of.of(http, target)] == ["a", "b"]
     assert await of.of(http, source) == []
     happened = (await logged(inner))[-4:]
-    assert [one.topic.split(".")[1] for one in happened] == ["registered", "registered", "deleted", "deleted"]
-    assert len({one.cause["command_id"] for one in happened}) == 1
+    assert [event.topic.split(".")[1] for event in happened] == ["registered", "registered", "deleted", "deleted"]
+    assert len({event.cause["command_id"] for event in happened}) == 1
 
 
 async def test_a_clone_to_itself_changes_nothing(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.parametrize("of", OWNERS, ids=lambda of: of.owner_kind)
 async def test_many_requests_for_one_pair_make_one_property(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
     owner = await of.make(http)
     shown = await asyncio.gather(*(of.put(http, owner, value=f"{n}") for n in range(CALLERS)))
-    assert len({one["id"] for one in shown}) == 1
+    assert len({record["id"] for record in shown}) == 1
     assert len(await of.of(http, owner)) == 1
-    happened = [one.topic.split(".")[1] for one in await logged(inner) if one.stream.startswith(of.kind)]
+    happened = [event.topic.split(".")[1] for event in await logged(inner) if event.stream.startswith(of.kind)]
     assert happened == ["registered"] + ["amended"] * (CALLERS - 1)
 
 
@@ -47,8 +47,8 @@ async def test_bulk_requests_with_the_same_pairs_make_each_pair_once(http: httpx
     )
     assert {answer.status_code for answer in answers} == {200}
     shown = await of.of(http, owner)
-    assert [one["key"] for one in shown] == keys
-    assert len({one["value"] for one in shown}) == 1  # of one bulk: all or nothing
+    assert [record["key"] for record in shown] == keys
+    assert len({record["value"] for record in shown}) == 1  # of one bulk: all or nothing
 
 
 async def test_an_owner_is_deleted_while_properties_are_added(http: httpx.AsyncClient, inner: Core, of: Owner) -> None:
@@ -83,7 +83,7 @@ async def test_a_rename_and_an_upsert_by_the_old_pair_do_not_undo_each_other(htt
         http.post(f"{of.path}/", json={of.owner_id: owner, "category": "a", "key": "old", "value": "2"}),
     )
     assert (renamed.status_code, upserted.status_code) == (200, 200)
-    shown = {one["key"]: one for one in await of.of(http, owner)}
+    shown = {record["key"]: record for record in await of.of(http, owner)}
     assert shown["new"]["id"] == key
     assert shown.keys() == ({"new"} if upserted.json()["id"] == key else {"new", "old"})
 
@@ -97,5 +97,5 @@ async def test_a_move_takes_the_value_that_was_written_last(http: httpx.AsyncCli
         http.post(f"{of.path}/", json={of.owner_id: source, "category": "a", "key": "b", "value": "2"}),
     )
     assert (moved.status_code, written.status_code) == (200, 200)
-    values = [one["value"] for owner in (source, target) for one in await of.of(http, owner)]
+    values = [record["value"] for owner in (source, target) for record in await of.of(http, owner)]
     assert "2" in values

@@ -30,7 +30,9 @@ def target() -> MemoryTarget:
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryTarget) -> dict[Any, Any]:
+def services_by_type(
+    inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryTarget
+) -> dict[Any, Any]:
     return services(
         inner,
         database_url,
@@ -45,26 +47,26 @@ def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: A
 async def shown(http: httpx.AsyncClient, key: str) -> dict[str, Any]:
     answer = await http.get(f"{PATH}/{key}")
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result
 
 
 async def test_a_destination_is_added_changed_read_and_deleted(http: httpx.AsyncClient, inner: Core) -> None:
     added = await http.post(f"{PATH}/", json={"name": "One", "target": 5, "configJson": json.dumps(S3), "active": True})
-    one = added.json()
+    first = added.json()
     text = json.dumps({**S3, "secretAccessKey": None})
-    assert one == {"id": one["id"], "name": "One", "target": 5, "configJson": text, "active": False}
-    changed = await http.put(f"{PATH}/{one['id']}/", json={"NAME": "Two", "active": True})
-    assert (changed.status_code, changed.json()) == (200, {**one, "name": "Two"})
-    assert await shown(http, one["id"]) == changed.json()
-    assert (await http.delete(f"{PATH}/{one['id']}")).json() == changed.json()
-    assert_problem(await http.get(f"{PATH}/{one['id']}"), 404)
-    assert await topics(inner, f"destination:{one['id']}") == [
+    assert first == {"id": first["id"], "name": "One", "target": 5, "configJson": text, "active": False}
+    changed = await http.put(f"{PATH}/{first['id']}/", json={"NAME": "Two", "active": True})
+    assert (changed.status_code, changed.json()) == (200, {**first, "name": "Two"})
+    assert await shown(http, first["id"]) == changed.json()
+    assert (await http.delete(f"{PATH}/{first['id']}")).json() == changed.json()
+    assert_problem(await http.get(f"{PATH}/{first['id']}"), 404)
+    assert await topics(inner, f"destination:{first['id']}") == [
         "destination.registered",
         "destination.amended",
         "destination.deleted",
     ]
-    assert "sk-marked" not in str([entry.data for entry in await logged(inner, f"destination:{one['id']}")])
+    assert "sk-marked" not in str([entry.data for entry in await logged(inner, f"destination:{first['id']}")])
 
 
 async def test_what_a_get_shows_can_be_put_back(http: httpx.AsyncClient, inner: Core) -> None:
@@ -185,7 +187,7 @@ async def test_lists_filter_by_target_and_by_what_is_active(http: httpx.AsyncCli
     async def names(**query: Any) -> str:
         answer = await http.get(f"{PATH}/", params=query)
         assert answer.status_code == 200, answer.text
-        return "".join(one["name"] for one in answer.json())
+        return "".join(record["name"] for record in answer.json())
 
     assert await names() == "abc"
     assert await names(targetFilter="s3,2") == "ac"
@@ -225,7 +227,7 @@ async def test_properties_are_listed_and_deleted_by_filter_and_by_pair(http: htt
         await http.post(f"{PROPERTY}/", json={"destinationId": key, "category": category, "key": name, "value": "v"})
 
     async def pairs(**query: Any) -> list[str]:
-        return [one["category"] + one["key"] for one in (await http.get(f"{PROPERTY}/all/{key}", params=query)).json()]
+        return [record["category"] + record["key"] for record in (await http.get(f"{PROPERTY}/all/{key}", params=query)).json()]
 
     assert (await pairs(), await pairs(category="a"), await pairs(key="x", value="v")) == (
         ["ax", "ay", "bx"],
@@ -244,8 +246,8 @@ async def test_properties_are_listed_and_deleted_by_filter_and_by_pair(http: htt
 
 async def test_a_destination_takes_its_properties_and_secrets_along(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_destination(http)
-    one = (await http.post(f"{PROPERTY}/", json={"destinationId": key, "category": "a", "key": "b"})).json()
+    first = (await http.post(f"{PROPERTY}/", json={"destinationId": key, "category": "a", "key": "b"})).json()
     assert (await http.delete(f"{PATH}/{key}")).status_code == 200
-    assert_problem(await http.get(f"{PROPERTY}/id/{one['id']}"), 404)
-    held = await inner.database.row("SELECT count(*) FROM vault WHERE owner = %s", (f"destination:{key}",))
-    assert held == (0,)
+    assert_problem(await http.get(f"{PROPERTY}/id/{first['id']}"), 404)
+    owned = await inner.database.row("SELECT count(*) FROM vault WHERE owner = %s", (f"destination:{key}",))
+    assert owned == (0,)

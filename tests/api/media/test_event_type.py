@@ -101,7 +101,7 @@ async def test_types_are_listed_by_name(http: httpx.AsyncClient) -> None:
     assert (await http.get(f"{PATH}/")).json() == []
     for name in ("Talk", "Concert", "Match"):
         await add_event_type(http, name)
-    assert [one["name"] for one in (await http.get(f"{PATH}?noCache=1")).json()] == ["Concert", "Match", "Talk"]
+    assert [record["name"] for record in (await http.get(f"{PATH}?noCache=1")).json()] == ["Concert", "Match", "Talk"]
 
 
 async def test_references_of_any_character_are_found_and_the_latest_wins(http: httpx.AsyncClient, clock: HandClock) -> None:
@@ -110,8 +110,8 @@ async def test_references_of_any_character_are_found_and_the_latest_wins(http: h
         clock.forward(seconds=1)
         new = await add_event_type(http, "new", referenceId=text)
         for slash in ("", "/"):
-            found = await http.get(f"{PATH}/reference{slash}", params={"id": text, "noCache": "true"})
-            assert (found.json()["id"], found.json()["referenceId"]) == (new, text)
+            answer = await http.get(f"{PATH}/reference{slash}", params={"id": text, "noCache": "true"})
+            assert (answer.json()["id"], answer.json()["referenceId"]) == (new, text)
         await http.delete(f"{PATH}/{new}")
         assert (await http.get(f"{PATH}/reference", params={"id": text})).json()["id"] == old
     assert fields_of(await http.get(f"{PATH}/reference?id=")) == ["id"]

@@ -156,7 +156,9 @@ async def test_flows_are_listed_by_name(http: httpx.AsyncClient) -> None:
     for name in ("Cellar", "Attic", "Bar"):
         await add_flow(http, name)
     listed = (await http.get("/api/flow?noCache=1")).json()
-    assert [(one["name"], one["configurationJson"]) for one in listed] == [(name, KEYLESS) for name in ("Attic", "Bar", "Cellar")]
+    assert [(record["name"], record["configurationJson"]) for record in listed] == [
+        (name, KEYLESS) for name in ("Attic", "Bar", "Cellar")
+    ]
 
 
 async def test_a_flow_in_use_is_not_deleted_and_its_users_are_named(http: httpx.AsyncClient, inner: Core) -> None:

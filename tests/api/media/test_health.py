@@ -69,13 +69,13 @@ async def test_consumers_that_read_the_log_instead_of_the_broker_are_named_and_t
         await leases.start()
         await leases.hold(MemberState(reads_log_since=time.monotonic() - 61))
     answer = await http.get("/api/health/")
-    said = "callback, webhooks: reading the log because the broker is unavailable"
-    assert (answer.status_code, answer.json()) == (200, WELL | {"consumers": said})
-    found = (await http.get("/api/health/overview/")).json()["attention"]
+    output = "callback, webhooks: reading the log because the broker is unavailable"
+    assert (answer.status_code, answer.json()) == (200, WELL | {"consumers": output})
+    attention = (await http.get("/api/health/overview/")).json()["attention"]
     assert "The broker has been unavailable for 1 min 1 s: callback, webhooks read the log instead." in [
-        one["text"] for one in found
+        record["text"] for record in attention
     ]
-    members = [member for one in (await http.get("/api/consumer/")).json() for member in one["members"]]
+    members = [member for record in (await http.get("/api/consumer/")).json() for member in record["members"]]
     assert [member["readsLogSeconds"] > 60 for member in members] == [True, True]
     metrics = (await http.get("/metrics")).text
     assert 'medialedger_consumer_reads_log_seconds{consumer="webhooks"} 61.' in metrics

@@ -54,19 +54,19 @@ async def test_what_needs_attention_is_said_faults_first(inner: Core, database_u
     engine = Engine(inner, JobNumbers(inner.database))
     await start(inner, await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4"))
     async with serving(inner, database_url, lambda _: {Overview: Seen(inner, {"home": 9})}) as http:
-        found = (await http.get(PATH)).json()["attention"]
-    assert [one["level"] for one in found] == sorted(one["level"] for one in found)
-    said = {one["about"]: one for one in found}
-    assert said["disks"]["text"] == "There is too little space on the disk of home."
-    assert (said["programs"]["level"], "packager is not installed" in said["programs"]["text"]) == ("look", True)
-    assert said["jobs"] == {
+        result = (await http.get(PATH)).json()["attention"]
+    assert [record["level"] for record in result] == sorted(record["level"] for record in result)
+    output = {record["about"]: record for record in result}
+    assert output["disks"]["text"] == "There is too little space on the disk of home."
+    assert (output["programs"]["level"], "packager is not installed" in output["programs"]["text"]) == ("look", True)
+    assert output["jobs"] == {
         "level": "fault",
         "about": "jobs",
         "text": "Steps of jobs are ready, but no process runs them.",
         "command": "medialedger workers work",
         "jobs": None,
     }
-    assert "deliveries" not in said
+    assert "deliveries" not in output
 
 
 async def test_a_consumer_that_nobody_runs_is_told_with_the_role_that_runs_it(inner: Core) -> None:
@@ -76,9 +76,9 @@ async def test_a_consumer_that_nobody_runs_is_told_with_the_role_that_runs_it(in
         name="relay 4L6g3nShT-eMCtK--X86sw", shards=1, owned_shards=0, position=0, head=0, parked=0, oldest_parked_at=None
     )
     figures = seen.model_copy(update={"processes": [process], "consumers": [Consumer.of(relay, [])]})
-    [found] = [one for one in attention(figures, missing=[]) if one.about == "consumers"]
-    assert found.command == "medialedger workers relay"
-    assert "medialedger consumers forget" in found.text
+    [result] = [entry for entry in attention(figures, missing=[]) if entry.about == "consumers"]
+    assert result.command == "medialedger workers relay"
+    assert "medialedger consumers forget" in result.text
 
 
 async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_them(http: httpx.AsyncClient, inner: Core) -> None:

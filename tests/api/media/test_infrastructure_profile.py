@@ -111,16 +111,16 @@ async def test_of_concurrent_requests_for_one_reference_one_succeeds(http: httpx
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 9
     for answer in answers:
         assert answer.status_code == 200 or fields_of(answer) == ["referenceId"]
-    assert [one["referenceId"] for one in (await http.get(PATH)).json()].count("A") == 1
-    assert len([one for one in await logged(inner) if one.data.get("reference_id") == "A"]) == 1
+    assert [record["referenceId"] for record in (await http.get(PATH)).json()].count("A") == 1
+    assert len([event for event in await logged(inner) if event.data.get("reference_id") == "A"]) == 1
 
 
 async def test_a_profile_is_found_by_any_reference(http: httpx.AsyncClient) -> None:
     for text in AWKWARD:
         key = await add_profile(http, referenceId=text)
         for slash in ("", "/"):
-            found = await http.get(f"{PATH}/reference{slash}", params={"referenceId": text})
-            assert found.json() == await shown(http, key)
+            answer = await http.get(f"{PATH}/reference{slash}", params={"referenceId": text})
+            assert answer.json() == await shown(http, key)
     assert fields_of(await http.get(f"{PATH}/reference/?referenceId=")) == ["referenceId"]
     assert fields_of(await http.get(f"{PATH}/reference/")) == ["referenceId"]
     assert_problem(await http.get(f"{PATH}/reference/?referenceId=other"), 404)

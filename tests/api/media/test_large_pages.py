@@ -61,8 +61,8 @@ async def test_a_large_list_without_pages_is_sent_whole_while_it_is_read(http: h
 @pytest.mark.parametrize(("rows", "each"), [(0, 1), (3, 1), (3, ORDINARY // 3), (4, ORDINARY // 3), (3, LARGEST_CONTENT // 3)])
 async def test_a_page_within_the_bound_is_whole_and_in_its_order(database_url: str, rows: int, each: int) -> None:
     async with Database(database_url, size=1) as database:
-        found, total = await database.lists.page(PAGE, COUNT, content=("text",), parameters={"rows": rows, "each": each})
-    assert [(n, len(text)) for n, text in found] == [(n, each) for n in range(rows, 0, -1)]
+        result, total = await database.lists.page(PAGE, COUNT, content=("text",), parameters={"rows": rows, "each": each})
+    assert [(n, len(text)) for n, text in result] == [(n, each) for n in range(rows, 0, -1)]
     assert total == 7
 
 

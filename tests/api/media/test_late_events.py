@@ -23,11 +23,11 @@ LIVE = ["LIVE_UNPUBLISHED", "LIVE_PUBLISHED", "LIVE_STARTING"]
 
 async def late(http: httpx.AsyncClient, call: str, **query: Any) -> dict[str, str]:
     answer = await http.get(f"{ADDRESS}{call}/", params=query)
-    found: dict[str, str] = answer.json()
-    assert answer.status_code == (415 if found else 200), answer.text
+    result: dict[str, str] = answer.json()
+    assert answer.status_code == (415 if result else 200), answer.text
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["cache-control"] == "no-store"
-    return found
+    return result
 
 
 async def scheduled(http: httpx.AsyncClient, **fields: Any) -> str:

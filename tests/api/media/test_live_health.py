@@ -36,10 +36,10 @@ async def was_live(
 
 async def late(http: httpx.AsyncClient, **query: Any) -> dict[str, str]:
     answer = await http.get(ADDRESS, params=query)
-    found: dict[str, str] = answer.json()
-    assert answer.status_code == (415 if found else 200), answer.text
+    result: dict[str, str] = answer.json()
+    assert answer.status_code == (415 if result else 200), answer.text
     assert answer.headers["content-type"] == "application/json"
-    return found
+    return result
 
 
 async def test_an_event_that_should_be_video_on_demand_is_named_with_its_end(http: httpx.AsyncClient, inner: Core) -> None:

@@ -36,7 +36,9 @@ def target() -> MemoryLiveTarget:
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryLiveTarget) -> dict[Any, Any]:
+def services_by_type(
+    inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryLiveTarget
+) -> dict[Any, Any]:
     return services(
         inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(media_root), targets=target
     )
@@ -65,7 +67,7 @@ async def youtube(http: httpx.AsyncClient, *, active: bool = True) -> str:
 async def create(
     http: httpx.AsyncClient, event: str, *destinations: str, start: bool = False, transaction: str = TRANSACTION, **more: Any
 ) -> list[dict[str, Any]]:
-    entries = [{"destinationId": one, "publicationJson": TEXT, **more} for one in destinations]
+    entries = [{"destinationId": destination, "publicationJson": TEXT, **more} for destination in destinations]
     body = {"eventId": event, "publications": entries, "startInstantly": start}
     answer = await http.post(f"{LIVE}/", json=body, headers={"X-Transaction-ID": transaction})
     assert answer.status_code == 200, answer.text
@@ -80,7 +82,7 @@ def one_of(made: dict[str, Any], **more: Any) -> dict[str, Any]:
 def pairs(*made: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "eventId": made[0]["contentId"],
-        "publications": [{"publicationId": one["id"], "destinationId": one["destinationId"], **more} for one in made],
+        "publications": [{"publicationId": record["id"], "destinationId": record["destinationId"], **more} for record in made],
     }
 
 
@@ -172,7 +174,7 @@ async def test_one_that_is_started_ahead_of_its_event_waits_for_it(http: httpx.A
     started = await put(http, "start", one_of(made[0]))
     assert (started["publicationState"], await put(http, "start", one_of(made[0]))) == (1, started)
     answered = await put(http, "start/all", pairs(*made[:2]))
-    assert [one["isSuccessful"] for one in answered] == [True, True]
+    assert [record["isSuccessful"] for record in answered] == [True, True]
     await put(http, "stop", one_of(made[1]))
     rows = await inner.database.rows("SELECT id FROM publication_view WHERE start_awaited")
     assert {str(key) for (key,) in rows} == {made[0]["id"], instantly["id"]}
@@ -198,16 +200,16 @@ async def test_started_at_once_all_are_in_progress_or_say_why_not(http: httpx.As
     event, destination = await live_event(http), await youtube(http)
     films = await add_destination(http, active=True)
     made = await create(http, event, destination, await youtube(http, active=False), films, destination, start=True)
-    assert [one["publicationStateString"] for one in made] == [
+    assert [record["publicationStateString"] for record in made] == [
         "InProgress",
         "FailedDestination",
         "FailedPublication",
         "InProgress",
     ]
     target.fault = TargetFailed("retry", "busy")
-    assert [one["publicationState"] for one in await create(http, event, destination, start=True)] == [1]
+    assert [record["publicationState"] for record in await create(http, event, destination, start=True)] == [1]
     target.fault = TargetFailed("publication", "no")
-    assert [one["publicationState"] for one in await create(http, event, destination, start=True)] == [6]
+    assert [record["publicationState"] for record in await create(http, event, destination, start=True)] == [6]
 
 
 async def test_a_repeated_request_makes_nothing_twice_and_starts_what_was_not_started(
@@ -223,40 +225,40 @@ async def test_a_repeated_request_makes_nothing_twice_and_starts_what_was_not_st
     async def asked() -> tuple[str, int]:
         answer = await http.post(f"{LIVE}/", json=body, headers={"Idempotency-Key": "k1"})
         assert answer.status_code == 200, answer.text
-        (one,) = answer.json()
-        return one["id"], one["publicationState"]
+        (first,) = answer.json()
+        return first["id"], first["publicationState"]
 
     target.fault = TargetFailed("retry", "busy")
     key, first = await asked()
     target.fault = None
     assert (first, await asked(), await asked()) == (1, (key, 2), (key, 2))
     assert await topics(inner, f"publication:{key}") == ["publication.scheduled", "publication.started"]
-    one = {"eventId": event, "publicationId": key, "destinationId": destination}
-    await put(http, "stop", one)
-    await put(http, "recreate", one)
+    item = {"eventId": event, "publicationId": key, "destinationId": destination}
+    await put(http, "stop", item)
+    await put(http, "recreate", item)
     before = await last(inner)
     assert (await asked(), await last(inner)) == ((key, 1), before), "a repeat puts nothing on the air again"
 
 
 async def test_a_start_fails_by_what_is_at_fault(http: httpx.AsyncClient, inner: Core, target: MemoryLiveTarget) -> None:
     event, destination = await live_event(http, on_air=False), await youtube(http)
-    one, two, three = await create(http, event, destination, destination, await youtube(http))
+    first, second, third = await create(http, event, destination, destination, await youtube(http))
     await state(http, event, "LIVE_PUBLISHED")
     target.fault = TargetFailed("retry", "busy")
     before = await last(inner)
-    await put(http, "start", one_of(one), 503)
+    await put(http, "start", one_of(first), 503)
     assert await last(inner) == before
     target.fault = TargetFailed("destination", "the token has expired")
-    assert (await put(http, "start", one_of(two)))["publicationState"] == 6
-    await put(http, "start", one_of(two), 409)
+    assert (await put(http, "start", one_of(second)))["publicationState"] == 6
+    await put(http, "start", one_of(second), 409)
     target.fault = None
-    assert (await put(http, "recreate", one_of(two)))["publicationState"] == 1
-    assert (await http.put(f"/api/media/destination/active/{three['destinationId']}?active=false")).status_code == 200
-    assert (await put(http, "start", one_of(three)))["publicationStateString"] == "FailedDestination"
-    await put(http, "start", one_of(one) | {"destinationId": three["destinationId"]}, 404)
-    await put(http, "start", one_of(one) | {"eventId": UNKNOWN}, 404)
-    await put(http, "stop", one_of(one) | {"eventId": UNKNOWN}, 404)
-    await put(http, "recreate", one_of(one) | {"publicationId": UNKNOWN}, 404)
+    assert (await put(http, "recreate", one_of(second)))["publicationState"] == 1
+    assert (await http.put(f"/api/media/destination/active/{third['destinationId']}?active=false")).status_code == 200
+    assert (await put(http, "start", one_of(third)))["publicationStateString"] == "FailedDestination"
+    await put(http, "start", one_of(first) | {"destinationId": third["destinationId"]}, 404)
+    await put(http, "start", one_of(first) | {"eventId": UNKNOWN}, 404)
+    await put(http, "stop", one_of(first) | {"eventId": UNKNOWN}, 404)
+    await put(http, "recreate", one_of(first) | {"publicationId": UNKNOWN}, 404)
 
 
 async def test_a_channel_without_hls_has_no_source(http: httpx.AsyncClient) -> None:
@@ -271,8 +273,8 @@ async def test_several_are_started_and_stopped_each_by_itself(http: httpx.AsyncC
     body = pairs(*made)
     body["publications"].append({"publicationId": UNKNOWN, "destinationId": destination})
     started = await put(http, "start/all", body)
-    assert [one["isSuccessful"] for one in started] == [True] * 50 + [False]
-    assert [one["publicationId"] for one in started] == [one["publicationId"] for one in body["publications"]]
+    assert [record["isSuccessful"] for record in started] == [True] * 50 + [False]
+    assert [record["publicationId"] for record in started] == [publication["publicationId"] for publication in body["publications"]]
     assert started[0] == {
         "publicationId": made[0]["id"],
         "destinationId": destination,
@@ -280,8 +282,8 @@ async def test_several_are_started_and_stopped_each_by_itself(http: httpx.AsyncC
         "description": "Done.",
     }
     stopped = await put(http, "stop/all", body)
-    assert [one["isSuccessful"] for one in stopped] == [True] * 50 + [False]
-    assert [one["isSuccessful"] for one in await put(http, "start/all", body)] == [False] * 51
+    assert [record["isSuccessful"] for record in stopped] == [True] * 50 + [False]
+    assert [record["isSuccessful"] for record in await put(http, "start/all", body)] == [False] * 51
     await put(http, "start/all", {"eventId": event, "publications": []}, 400)
 
 
@@ -300,8 +302,8 @@ async def test_several_are_deleted_and_what_cannot_be_removed_stays(
 ) -> None:
     event, destination = await live_event(http), await youtube(http)
     scheduled, running, ended, other = await create(http, event, *[destination] * 4)
-    for one in (running, ended):
-        await put(http, "start", one_of(one))
+    for record in (running, ended):
+        await put(http, "start", one_of(record))
     await put(http, "stop", one_of(ended))
     await put(http, "recreate", one_of(ended))
     target.fault = TargetFailed("retry", "busy")
@@ -309,7 +311,7 @@ async def test_several_are_deleted_and_what_cannot_be_removed_stays(
     async def delete(*made: dict[str, Any], hard: bool = False) -> list[bool]:
         answer = await http.request("DELETE", f"{LIVE}/", json=pairs(*made, hardDelete=hard))
         assert answer.status_code == 200, answer.text
-        return [one["isSuccessful"] for one in answer.json()]
+        return [record["isSuccessful"] for record in answer.json()]
 
     assert await delete(scheduled, ended, running, hard=True) == [True, False, True]
     target.fault = None
@@ -331,35 +333,35 @@ async def test_lists_have_live_ones_only(http: httpx.AsyncClient, clock: HandClo
             },
         )
     ).json()[0]
-    (one,) = await create(http, event, destination)
+    (first,) = await create(http, event, destination)
     clock.forward(hours=1)
-    (two,) = await create(http, event, destination)
+    (second,) = await create(http, event, destination)
 
     async def listed(path: str = "", **query: Any) -> list[str]:
         answer = await http.get(f"{LIVE}/{path}", params=query)
         assert answer.status_code == 200, answer.text
         return [entry["id"] for entry in answer.json()]
 
-    assert await listed() == [one["id"], two["id"]]
-    assert await listed(pageSize=1, pageNumber=2) == [two["id"]]
-    assert await listed(targetFilter="youtube", contentIdFilter=event[:8], to="2031-01-02T12:30:00Z") == [one["id"]]
-    assert await listed(f"transactionId/{TRANSACTION}") == [one["id"], two["id"]]
+    assert await listed() == [first["id"], second["id"]]
+    assert await listed(pageSize=1, pageNumber=2) == [second["id"]]
+    assert await listed(targetFilter="youtube", contentIdFilter=event[:8], to="2031-01-02T12:30:00Z") == [first["id"]]
+    assert await listed(f"transactionId/{TRANSACTION}") == [first["id"], second["id"]]
     assert await listed(f"transactionId/{UNKNOWN}") == []
     query = {"destinationId": destination}
-    assert (await http.get(f"{LIVE}/contentId/{event}", params=query)).json()["id"] == two["id"]
-    (three,) = await create(http, event, destination, transaction="a show/3")
-    assert await listed("transactionId/a%20show%2F3") == await listed(f"transactionId/{three['transactionId']}") == [three["id"]]
+    assert (await http.get(f"{LIVE}/contentId/{event}", params=query)).json()["id"] == second["id"]
+    (third,) = await create(http, event, destination, transaction="a show/3")
+    assert await listed("transactionId/a%20show%2F3") == await listed(f"transactionId/{third['transactionId']}") == [third["id"]]
     assert_problem(await http.get(f"{LIVE}/{film['id']}", params={"destinationId": film["destinationId"]}), 404)
     assert [entry["id"] for entry in (await http.get("/api/vodpublications/")).json()["results"]] == [film["id"]]
-    assert_problem(await http.put(f"/api/vodpublications/{one['id']}", json={**query, "publicationJson": "{}"}), 404)
-    assert_problem(await http.delete(f"/api/vodpublications/{one['id']}", params=query), 404)
+    assert_problem(await http.put(f"/api/vodpublications/{first['id']}", json={**query, "publicationJson": "{}"}), 404)
+    assert_problem(await http.delete(f"/api/vodpublications/{first['id']}", params=query), 404)
     assert_problem(await http.get(f"{LIVE}/", params={"orderBy": "Bogus"}), 400)
-    await put(http, "start", one_of(one))
-    target.told[one["id"]] = {"viewers": 3}
-    asked = await http.get(f"{LIVE}/{one['id']}", params={**query, "queryTarget": "true"})
+    await put(http, "start", one_of(first))
+    target.told[first["id"]] = {"viewers": 3}
+    asked = await http.get(f"{LIVE}/{first['id']}", params={**query, "queryTarget": "true"})
     assert asked.json()["details"] == {"viewers": 3}
     target.fault = TargetFailed("retry", "busy")
-    assert (await http.get(f"{LIVE}/{one['id']}", params={**query, "queryTarget": "true"})).json()["details"] is None
+    assert (await http.get(f"{LIVE}/{first['id']}", params={**query, "queryTarget": "true"})).json()["details"] is None
 
 
 async def test_statistics_are_what_the_session_tells_and_503_while_nobody_does(
@@ -371,7 +373,7 @@ async def test_statistics_are_what_the_session_tells_and_503_while_nobody_does(
     assert (nothing["publicationState"], nothing["session"], nothing["bytes"]) == (1, None, 0)
     await put(http, "start", one_of(made))
     assert_problem(await http.get(path, params=query), 503)
-    told = {
+    reported = {
         "connected": True,
         "uptime": 4.5,
         "bytes": 900,
@@ -385,7 +387,7 @@ async def test_statistics_are_what_the_session_tells_and_503_while_nobody_does(
         "INSERT INTO sessions "
         "(kind, key, shard, owner, wish, number, state, host, started_at, changed_at, statistics, statistics_at) "
         "VALUES ('publication', %s, 1, %s, 2, 7, 'running', 'h', %s, %s, %s::jsonb, %s)",
-        (made["id"], made["id"], clock(), clock(), json.dumps(told), clock()),
+        (made["id"], made["id"], clock(), clock(), json.dumps(reported), clock()),
     )
     shown = (await http.get(path, params=query)).json()
     assert (shown["session"], shown["bytes"], shown["fps"], shown["time"]) == (7, 900, 25.0, "2031-01-02T12:00:00.000Z")

@@ -28,15 +28,15 @@ async def test_the_sessions_of_an_event_are_shown_the_latest_first(http: httpx.A
         ("publication", "push", EVENT, 9, "running", "", 300, None),
     ):
         await inner.database.execute(ROW, row)
-    found = (await http.get(ADDRESS + EVENT)).raise_for_status().json()
-    assert [(one["channelId"], one["number"], one["state"]) for one in found] == [
+    result = (await http.get(ADDRESS + EVENT)).raise_for_status().json()
+    assert [(record["channelId"], record["number"], record["state"]) for record in result] == [
         ("channel-2", 8, "running"),
         ("channel-1", 7, "stopped"),
     ]
-    first, second = found[0]["encoders"]
+    first, second = result[0]["encoders"]
     assert (first["name"], first["running"], first["bytes"], first["fps"], first["lastError"]) == ("enc-1", True, 5, 25.0, "")
     assert (second["name"], second["running"], second["bytes"], second["lastError"]) == ("enc-2", False, 0, "gone")
-    assert found[1]["encoders"] == []
+    assert result[1]["encoders"] == []
 
 
 async def test_an_event_whose_encoders_never_ran_has_none(http: httpx.AsyncClient) -> None:

@@ -50,18 +50,18 @@ class Sampling:
         await self._leases.start()
         self._epoch = (await self._leases.hold()).leases[0].epoch
 
-    async def sample(self, channel: str, point: int = 0, *, text: str | None = None, **found: Any) -> None:
+    async def sample(self, channel: str, point: int = 0, *, text: str | None = None, **values: Any) -> None:
         watched = watched_points(text or configuration())[point]
-        given = {"strategy": int(watched.strategy), "age": 0.0, **found}
+        given = {"strategy": int(watched.strategy), "age": 0.0, **values}
         key = PointKey(UUID(channel), watched.encoder, watched.index)
         sample = Sample(key, 0, self._epoch, watched.fingerprint, **given)
         assert await Samples(self._inner.database, member=MEMBER).write([sample]) == 1
 
-    async def on_air(self, channel: str, point: int = 0, **found: Any) -> None:
+    async def on_air(self, channel: str, point: int = 0, **values: Any) -> None:
         """Two samples that differ."""
         for number in (1, 2):
-            told = {"strategy": 2, "state": "started", "last_updated": UPDATED, "mark": str(number), **found}
-            await self.sample(channel, point, **told)
+            reported = {"strategy": 2, "state": "started", "last_updated": UPDATED, "mark": str(number), **values}
+            await self.sample(channel, point, **reported)
 
     async def later(self, seconds: float) -> None:
         """Act as if this time had passed since the last samples."""
@@ -101,8 +101,8 @@ def url(point: int = 0, **members: Any) -> dict[str, Any]:
 
 
 def on_air(point: int = 0, **members: Any) -> dict[str, Any]:
-    known = {"state": "started", "hasStarted": True, "lastUpdated": iso(UPDATED), "receivingData": True}
-    return url(point, **{**known, "statusCheckStrategy": 2, "statusCheckStrategyString": "SRVA_API", **members})
+    existing = {"state": "started", "hasStarted": True, "lastUpdated": iso(UPDATED), "receivingData": True}
+    return url(point, **{**existing, "statusCheckStrategy": 2, "statusCheckStrategyString": "SRVA_API", **members})
 
 
 async def health(http: httpx.AsyncClient, path: str = "", *, status: int = 200, **query: str) -> dict[str, Any]:
@@ -174,13 +174,13 @@ async def test_what_nobody_has_heard_of_for_15_seconds_is_unknown(
 
 async def test_a_mark_that_moved_long_ago_is_no_data(http: httpx.AsyncClient, sampling: Sampling, channel: str) -> None:
     key = await live(http, channel)
-    told: dict[str, Any] = {"state": "started", "strategy": 2, "last_updated": UPDATED}
+    reported: dict[str, Any] = {"state": "started", "strategy": 2, "last_updated": UPDATED}
     await sampling.on_air(channel, 0)
     await sampling.later(10)
-    await sampling.sample(channel, 0, mark="2", **told)
+    await sampling.sample(channel, 0, mark="2", **reported)
     assert (await health(http))[key]["urls"][0] == on_air(0)
     await sampling.later(10)
-    await sampling.sample(channel, 0, mark="2", **told)
+    await sampling.sample(channel, 0, mark="2", **reported)
     assert (await health(http))[key]["urls"][0] == on_air(0, receivingData=False)
 
 

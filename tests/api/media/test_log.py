@@ -133,13 +133,13 @@ async def test_a_page_of_logs(http: httpx.AsyncClient) -> None:
         ({"startIndex": 25}, [], 25),
         ({"startIndex": 2**63 - 1}, [], 25),
     ]
-    for asked, found, total in cases:
+    for asked, result, total in cases:
         answer = await http.get("/api/log/", params=asked)
-        if not found:
+        if not result:
             assert (answer.status_code, answer.content) == (204, b""), asked
             continue
         body = answer.json()
-        assert ([number(entry) for entry in body["results"]], body["totalCount"]) == (found, total), asked
+        assert ([number(entry) for entry in body["results"]], body["totalCount"]) == (result, total), asked
     for asked_size, size in ((1, 1), (1000, 1000), (1001, 1000), (2**63 - 1, 1000)):
         assert (await http.get("/api/log/", params={"pageSize": asked_size})).json()["pageSize"] == size
 
@@ -218,13 +218,13 @@ async def test_link_leads_through_all_pages_of_each_list(http: httpx.AsyncClient
         everything = await numbers(http, path, pageSize=2000, queryOrder="DESC")
         assert "link" not in (await http.get(path, params={"pageSize": 2000})).headers
         following: str | None = f"{path}?STARTINDEX=1&pageSize=2&queryOrder=DESC"
-        found: list[int] = []
-        while following is not None and len(found) < 100:
+        result: list[int] = []
+        while following is not None and len(result) < 100:
             answer = await http.get(following)
-            found += [number(entry) for entry in answer.json()["results"]]
+            result += [number(entry) for entry in answer.json()["results"]]
             following = answer.links["next"]["url"] if "next" in answer.links else None
-        assert found == everything[1:], path
-        assert len(found) > 2, path
+        assert result == everything[1:], path
+        assert len(result) > 2, path
 
 
 async def test_a_size_that_was_cut_counts_for_the_next_page(http: httpx.AsyncClient, inner: Core) -> None:
@@ -249,14 +249,14 @@ async def test_user_audit_shows_every_change_and_its_client(http: httpx.AsyncCli
         "results": [
             EMPTY
             | {
-                "id": 2 * one["position"],
-                "date": one["recordedAt"],
+                "id": 2 * entry["position"],
+                "date": entry["recordedAt"],
                 "level": "Info",
                 "logger": "audit",
                 "message": message,
                 "username": username,
             }
-            for one, message, username in zip(
+            for entry, message, username in zip(
                 log,
                 [f"event.registered event {event}", f"event.state_changed event {event}", f"room.registered room {room}"],
                 ["studio", "studio", "admin"],
@@ -272,8 +272,8 @@ async def test_a_date_read_in_the_user_audit_finds_its_entry(http: httpx.AsyncCl
         await add(http, Title=f"{n}")
     entries = (await http.get("/api/log/useraudit/")).json()["results"]
     for date in {entry["date"] for entry in entries}:
-        found = await numbers(http, "/api/log/useraudit/", fromDate=date, toDate=date)
-        assert found == [number(entry) for entry in entries if entry["date"] == date]
+        result = await numbers(http, "/api/log/useraudit/", fromDate=date, toDate=date)
+        assert result == [number(entry) for entry in entries if entry["date"] == date]
 
 
 async def test_user_management_shows_changes_of_clients(http: httpx.AsyncClient) -> None:

@@ -36,8 +36,8 @@ async def test_a_playlist_is_added_renamed_and_read_back(http: httpx.AsyncClient
     added = await http.post(f"{PATH}/", json={"name": "Best of"})
     first = added.json()
     assert (added.status_code, first) == (200, {"id": first["id"], "name": "Best of"})
-    found = await http.get(f"{PATH}/{first['id']}")
-    assert (found.json(), found.headers["etag"]) == (first, '"1"')
+    answer = await http.get(f"{PATH}/{first['id']}")
+    assert (answer.json(), answer.headers["etag"]) == (first, '"1"')
     for _ in range(2):
         renamed = await http.put(f"{PATH}/{first['id']}", json={"Name": "Worst of"})
         assert (renamed.status_code, renamed.json(), renamed.headers["etag"]) == (200, {**first, "name": "Worst of"}, '"2"')
@@ -72,7 +72,7 @@ async def test_playlists_are_listed_by_name_and_none_is_204(http: httpx.AsyncCli
         assert (answer.status_code, answer.content) == (204, b"")
     for name in ("b", "c", "a"):
         await add_playlist(http, name)
-    assert [one["name"] for one in (await http.get(f"{PATH}/")).json()] == ["a", "b", "c"]
+    assert [record["name"] for record in (await http.get(f"{PATH}/")).json()] == ["a", "b", "c"]
     assert_problem(await http.delete(f"{PATH}/{UNKNOWN}"), 405)
 
 
@@ -97,10 +97,10 @@ async def test_an_event_is_put_into_a_playlist(http: httpx.AsyncClient, inner: C
     assert added.status_code == 201
     assert item == {"id": item["id"], "playlistId": playlist, "eventId": event, "startTime": NOON}
     assert added.headers["location"] == f"{PATH}/{playlist}/playlistItems/{item['id']}"
-    found = await http.get(added.headers["location"])
-    assert (found.json(), found.headers["etag"]) == (item, '"1"')
+    answer = await http.get(added.headers["location"])
+    assert (answer.json(), answer.headers["etag"]) == (item, '"1"')
     assert await items(http, playlist) == [item]
-    assert [one.topic for one in await logged(inner, f"playlist_item:{item['id']}")] == ["playlist_item.registered"]
+    assert [event.topic for event in await logged(inner, f"playlist_item:{item['id']}")] == ["playlist_item.registered"]
 
 
 async def test_items_are_in_the_order_of_their_start_and_of_one_playlist_only(http: httpx.AsyncClient) -> None:

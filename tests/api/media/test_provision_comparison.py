@@ -19,7 +19,7 @@ async def channel_with(http: httpx.AsyncClient, *resources: str) -> str:
 
 
 async def profile_with(http: httpx.AsyncClient, name: str, *resources: str) -> str:
-    listed = [{"name": one, "type": "encoder"} for one in resources]
+    listed = [{"name": resource, "type": "encoder"} for resource in resources]
     return await add_profile(http, name, {"request": {"resources": listed}, "workflow": {}})
 
 

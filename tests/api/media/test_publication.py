@@ -53,17 +53,17 @@ def target() -> MemoryTarget:
 
 
 @pytest.fixture
-def known(
+def existing(
     inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryTarget, clock: HandClock
 ) -> dict[Any, Any]:
     """With a workflow for uploads, which takes any parameters."""
     files = MediaDirectory(media_root)
-    known = services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=target)
-    database, executor, records, vault = known[Database], known[CommandExecutor], known[RecordQueries], known[Vault]
+    existing = services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=target)
+    database, executor, records, vault = existing[Database], existing[CommandExecutor], existing[RecordQueries], existing[Vault]
     callbacks = JobCallbacks(vault, EventQueries(database), records, clock=clock, new_signing_secret=new_signing_secret)
     jobs = JobHandlers(
         executor,
-        known[Streams].load,
+        existing[Streams].load,
         numbers=JobNumbers(database),
         workflows=AssetWorkflows(),
         vault=vault,
@@ -71,13 +71,13 @@ def known(
         owners=OwnersOfRooms(PublicationJobOwners()),
         clock=clock,
     )
-    contents = known[TargetContents]
+    contents = existing[TargetContents]
     handlers = publication_handlers(database, executor, records=records, jobs=jobs, vault=vault, contents=contents, clock=clock)
-    return {**known, PublicationHandlers: handlers}
+    return {**existing, PublicationHandlers: handlers}
 
 
 async def create(http: httpx.AsyncClient, *destinations: str, content: str = "film", text: str = TEXT) -> list[dict[str, Any]]:
-    body = [{"contentId": content, "destinationId": one, "publicationJson": text} for one in destinations]
+    body = [{"contentId": content, "destinationId": destination, "publicationJson": text} for destination in destinations]
     answer = await http.post(f"{VOD}/", json={"publications": body}, headers={"X-Transaction-ID": TRANSACTION})
     assert answer.status_code == 200, answer.text
     made: list[dict[str, Any]] = answer.json()
@@ -100,8 +100,8 @@ async def job_of(inner: Core, key: str) -> int:
 async def shown(http: httpx.AsyncClient, made: dict[str, Any], **query: Any) -> dict[str, Any]:
     answer = await http.get(f"{VOD}/{made['id']}", params={"destinationId": made["destinationId"], **query})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result
 
 
 async def test_a_publication_is_created_and_followed_to_its_end(http: httpx.AsyncClient, inner: Core) -> None:
@@ -145,8 +145,8 @@ async def test_a_publication_is_created_and_followed_to_its_end(http: httpx.Asyn
 
 async def test_to_an_inactive_destination_it_is_accepted_and_has_failed(http: httpx.AsyncClient, inner: Core) -> None:
     made = await create(http, await add_destination(http), await add_destination(http, target="TWITTER", destinationJson="{}"))
-    assert [one["publicationStateString"] for one in made] == ["FailedDestination"] * 2
-    assert [(one["dateStarted"], one["dateCompleted"]) for one in made] == [(None, None)] * 2
+    assert [record["publicationStateString"] for record in made] == ["FailedDestination"] * 2
+    assert [(record["dateStarted"], record["dateCompleted"]) for record in made] == [(None, None)] * 2
 
 
 async def test_what_is_wrong_is_refused_and_nothing_is_created(http: httpx.AsyncClient, inner: Core) -> None:
@@ -181,18 +181,18 @@ async def test_the_film_of_an_event_is_published(http: httpx.AsyncClient, media_
     assert (await http.put(f"/api/vod/{event}/metadata")).status_code == 200
     publications = [{"destinationId": await add_destination(http, active=True), "publicationJson": "{}"}] * 2
     made = await http.post(f"{MEDIA}/", json={"eventId": event, "publications": publications})
-    assert (made.status_code, [one["contentId"] for one in made.json()]) == (200, [event] * 2)
+    assert (made.status_code, [record["contentId"] for record in made.json()]) == (200, [event] * 2)
 
 
 async def test_lists_filter_order_and_page(http: httpx.AsyncClient, inner: Core, clock: HandClock) -> None:
     s3, sftp = await add_destination(http, active=True), await add_destination(http, target="TWITTER", destinationJson="{}")
-    (one,) = await create(http, s3, content="Film-A")
+    (first,) = await create(http, s3, content="Film-A")
     clock.forward(hours=1)
     (two,) = await create(http, sftp, content="film-b")
     clock.forward(hours=1)
     (three,) = await create(http, s3, content="clip_c")
     await ended(inner, three["id"], metadata={"details": {}})
-    names = {one["id"]: "1", two["id"]: "2", three["id"]: "3"}
+    names = {first["id"]: "1", two["id"]: "2", three["id"]: "3"}
 
     async def listed(path: str = f"{MEDIA}/", **query: Any) -> str:
         answer = await http.get(path, params=query)
@@ -204,7 +204,7 @@ async def test_lists_filter_order_and_page(http: httpx.AsyncClient, inner: Core,
     assert await listed(targetFilter="s3") == "13"
     assert await listed(contentIdFilter="FILM") == "12"
     assert await listed(contentIdFilter="_") == "3"
-    assert await listed(orderBy="completed") == "3" + "".join(names[key] for key in sorted([one["id"], two["id"]]))
+    assert await listed(orderBy="completed") == "3" + "".join(names[key] for key in sorted([first["id"], two["id"]]))
     assert await listed(**{"from": "2031-01-02T13:00:00Z", "to": "2031-01-02T13:00:00Z"}) == "2"
     assert await listed(**{"from": "2031-01-03", "to": "2031-01-02"}) == ""
     assert await listed(pageSize=2, pageNumber=2) == "3"
@@ -231,8 +231,8 @@ async def test_a_long_array_is_sent_whole_in_parts(http: httpx.AsyncClient, inne
     for query in ({}, {"orderBy": "Completed"}, {"contentIdFilter": "film"}, {"contentIdFilter": "other"}):
         answer = await http.get(f"{MEDIA}/", params=query)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-        found = {entry["id"] for entry in answer.json()}
-        assert found == (set() if "other" in query.values() else {entry["id"] for entry in whole})
+        result = {entry["id"] for entry in answer.json()}
+        assert result == (set() if "other" in query.values() else {entry["id"] for entry in whole})
     assert (await http.get(f"{MEDIA}/")).json() == whole
 
 
@@ -244,11 +244,11 @@ async def test_publications_are_found_by_the_transaction_id_as_it_was_sent(http:
     answer = await http.post(f"{VOD}/", json=body, headers={} if sent is None else {"X-Transaction-ID": sent})
     echoed = answer.headers["x-transaction-id"]
     assert sent in (None, echoed)
-    keys = {one["id"] for one in answer.json()}
+    keys = {record["id"] for record in answer.json()}
     for path in (VOD, MEDIA):
         for transaction in (echoed, answer.json()[0]["transactionId"]):
-            found = await http.get(f"{path}/transactionId/{quote(transaction, safe='')}")
-            assert {one["id"] for one in found.json()} == keys, found.text
+            result = await http.get(f"{path}/transactionId/{quote(transaction, safe='')}")
+            assert {record["id"] for record in result.json()} == keys, result.text
         assert (await http.get(f"{path}/transactionId/mine-2")).json() == []
 
 
@@ -316,8 +316,8 @@ async def test_a_text_is_changed_and_goes_to_the_target(http: httpx.AsyncClient,
 async def test_a_deleted_publication_is_gone_from_every_answer(http: httpx.AsyncClient, inner: Core, target: MemoryTarget) -> None:
     destination = await add_destination(http, active=True)
     first, second, third = await create(http, destination, destination, destination)
-    for one in (first, second, third):
-        await ended(inner, one["id"], metadata={"details": {}})
+    for record in (first, second, third):
+        await ended(inner, record["id"], metadata={"details": {}})
     gone = await http.delete(f"{VOD}/{first['id']}", params={"destinationId": destination})
     assert (gone.status_code, gone.json()["id"], gone.json()["destinationName"], target.calls) == (200, first["id"], "Archive", [])
     assert_problem(await http.get(f"{VOD}/{first['id']}", params={"destinationId": destination}), 404)

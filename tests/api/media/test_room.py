@@ -23,7 +23,7 @@ async def test_a_room_is_added_changed_and_read_back(http: httpx.AsyncClient, in
     assert changed.json() == {"Id": room["Id"], "Name": "Great hall", "ReferenceId": "hall/1"}
     assert (await http.get("/api/room/reference", params={"id": "hall/1"})).json()["Name"] == "Great hall"
     assert await topics(inner, f"room:{room['Id']}") == ["room.registered", "room.amended"]
-    assert [one.data.keys() - {"timestamp"} for one in await logged(inner, f"room:{room['Id']}")][1] == {"name"}
+    assert [event.data.keys() - {"timestamp"} for event in await logged(inner, f"room:{room['Id']}")][1] == {"name"}
 
 
 async def test_the_same_change_twice_leaves_one_event(http: httpx.AsyncClient, inner: Core) -> None:
@@ -83,8 +83,8 @@ async def test_references_of_any_character_are_found_and_the_latest_wins(http: h
         clock.forward(seconds=1)
         new = await add_room(http, "new", referenceId=text)
         for slash in ("", "/"):
-            found = await http.get(f"/api/room/reference{slash}", params={"id": text, "noCache": "true"})
-            assert (found.json()["Id"], found.json()["ReferenceId"]) == (new, text)
+            answer = await http.get(f"/api/room/reference{slash}", params={"id": text, "noCache": "true"})
+            assert (answer.json()["Id"], answer.json()["ReferenceId"]) == (new, text)
         await http.delete(f"/api/room/{new}")
         assert (await http.get("/api/room/reference", params={"id": text})).json()["Id"] == old
     assert fields_of(await http.get("/api/room/reference?id=")) == ["id"]

@@ -37,8 +37,8 @@ async def test_a_tag_is_made_renamed_and_read_back(http: httpx.AsyncClient, inne
     tag = made.json()
     assert (made.status_code, tag) == (201, {"id": tag["id"], "name": "football"})
     assert made.headers["location"] == f"/api/tag/{tag['id']}"
-    found = await http.get(made.headers["location"])
-    assert (found.json(), found.headers["etag"]) == (tag, '"1"')
+    answer = await http.get(made.headers["location"])
+    assert (answer.json(), answer.headers["etag"]) == (tag, '"1"')
 
     renamed = await put(http, ID=tag["id"], NAME="soccer")
     assert (renamed.status_code, renamed.json()) == (201, {"id": tag["id"], "name": "soccer"})
@@ -125,18 +125,18 @@ async def test_exists_is_about_the_whole_exact_name(http: httpx.AsyncClient) -> 
 
 async def test_the_tags_of_an_event_are_replaced(http: httpx.AsyncClient, inner: Core) -> None:
     key = (await add(http, Tags=[{"name": "a"}]))["id"]
-    known, wished = await put_tag(http, "b"), new_id()
+    existing, wished = await put_tag(http, "b"), new_id()
     answer = await retag(http, key, {"name": "b"}, {"name": "c", "id": wished}, {"Name": "d"}, {"name": "b", "id": new_id()})
     tags = answer.json()
     assert answer.status_code == 200
     assert [tag["name"] for tag in tags] == ["b", "c", "d"]
-    assert [tag["id"] for tag in tags[:2]] == [known, wished]
+    assert [tag["id"] for tag in tags[:2]] == [existing, wished]
     assert tags == (await http.get(f"/api/tag/event/{key}")).json()
     assert await of_event(inner, key) == ["registered", "tagged"]
     assert (await logged(inner, f"event:{key}"))[-1].data["tag_ids"] == [tag["id"] for tag in tags]
 
     before = await last(inner)
-    assert (await retag(http, key, {"name": "b"}, {"name": "c"}, {"name": "d", "id": known})).json() == tags
+    assert (await retag(http, key, {"name": "b"}, {"name": "c"}, {"name": "d", "id": existing})).json() == tags
     assert await last(inner) == before  # the same again
     assert [tag["name"] for tag in (await retag(http, key, {"name": "d"}, {"name": "b"})).json()] == ["d", "b"]
     assert (await retag(http, key)).json() == []

@@ -18,13 +18,13 @@ CALLERS = 20
 @pytest.fixture
 async def other(http: httpx.AsyncClient, second: Core, database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a second process on the same database."""
-    async with serving(second, database_url, lambda known: {}) as client:
+    async with serving(second, database_url, lambda value: {}) as client:
         yield client
 
 
 async def names(inner: Core) -> list[str]:
     """The name of every tag that was ever made."""
-    return [one.data["name"] for one in await logged(inner) if one.topic == "tag.registered"]
+    return [event.data["name"] for event in await logged(inner) if event.topic == "tag.registered"]
 
 
 async def test_many_requests_for_one_new_name_make_one_tag(http: httpx.AsyncClient, other: httpx.AsyncClient, inner: Core) -> None:

@@ -46,10 +46,10 @@ async def test_the_event_takes_over_what_the_file_says(
     answer = await sync(http, key)
     assert (answer.status_code, answer.content) == (200, text)
     assert answer.headers["content-type"] == "application/json"
-    appended = [one.topic for one in await logged(inner) if one.position > before]
+    appended = [entry.topic for entry in await logged(inner) if entry.position > before]
     assert appended == ["event.vod_file_changed", "event.mp4_state_changed", "asset.discovered", "asset.discovered"]
     listed = (await http.get("/api/asset/", params={"eventId": key})).json()
-    assert sorted(one["path"] for one in listed) == sorted([f"{key}/metadata.json", f"{key}/{key}.mp4"])
+    assert sorted(record["path"] for record in listed) == sorted([f"{key}/metadata.json", f"{key}/{key}.mp4"])
     shown = await event(http, key)
     assert (shown["mp4StateString"], shown["stateString"]) == ("AVAILABLE", state.name)
     read = await http.get(f"/api/vod/{key}/metadata/")
@@ -99,7 +99,7 @@ async def test_a_missing_file_is_409_for_a_write_and_404_for_a_read(http: httpx.
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b'{"contentId":"film","duration":1,"files":[]}', b" " * (LARGEST + 1)],
-    ids=lambda one: str(len(one)),
+    ids=lambda value: str(len(value)),
 )
 async def test_a_broken_file_is_409(http: httpx.AsyncClient, inner: Core, media_root: Path, content: bytes) -> None:
     key = await an_event(http)
@@ -143,7 +143,7 @@ async def test_the_quality_of_a_film_is_shown_once_it_was_checked(http: httpx.As
     assert (await http.get(path)).status_code == 204
     assert (await http.get(path.replace(key, UNKNOWN))).status_code == 204
     reason = QualityReason(check="loudness", verdict=QualityVerdict.FAIL, message="Audio track 1 is too loud.")
-    found = Quality(
+    result = Quality(
         job=17,
         profile="ebu-r128",
         verdict=QualityVerdict.FAIL,
@@ -152,7 +152,7 @@ async def test_the_quality_of_a_film_is_shown_once_it_was_checked(http: httpx.As
         sounds=(QualityOfSound(track=1, language="eng", integrated=-14.0, true_peak=-0.5),),
         duration=12.5,
     )
-    await inner.executor.execute(MeasureQuality(UUID(key), found), invocation=Invocation.by("system"))
+    await inner.executor.execute(MeasureQuality(UUID(key), result), invocation=Invocation.by("system"))
     shown = (await http.get(path)).json()
     assert shown.pop("measuredAt", None), shown
     assert shown == {

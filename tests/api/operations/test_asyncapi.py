@@ -140,19 +140,19 @@ def test_an_event_with_required_fields_only_fits(root: type[AggregateRoot]) -> N
 
 
 def test_only_first_events_have_defaults() -> None:
-    def said(topic: str) -> set[str]:
+    def required_of(topic: str) -> set[str]:
         fields = document()["components"]["messages"][topic]["payload"]["properties"]
         return {name for name, field in fields.items() if "default" in field}
 
-    assert "use_json_body" in said("webhook.registered") & said("webhook.restored")
-    assert said("webhook.amended") | said("event.described") | said("event.automation_changed") == set()
+    assert "use_json_body" in required_of("webhook.registered") & required_of("webhook.restored")
+    assert required_of("webhook.amended") | required_of("event.described") | required_of("event.automation_changed") == set()
 
 
 def test_numbers_have_names() -> None:
-    told = document()["components"]["schemas"]["EventState"]
-    assert told["enum"] == [state.value for state in EventState]
-    assert told["x-enum-varnames"] == [state.name for state in EventState]
-    assert told["description"].startswith("0 PRE_LIVE, 1 LIVE_UNPUBLISHED, ")
+    event_state = document()["components"]["schemas"]["EventState"]
+    assert event_state["enum"] == [state.value for state in EventState]
+    assert event_state["x-enum-varnames"] == [state.name for state in EventState]
+    assert event_state["description"].startswith("0 PRE_LIVE, 1 LIVE_UNPUBLISHED, ")
 
 
 def test_an_invalid_event_does_not_fit() -> None:

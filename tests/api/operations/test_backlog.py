@@ -17,9 +17,9 @@ HOOK = "0f0e0d0c-0b0a-4908-8706-0504030201ff"
 
 
 @pytest.fixture(autouse=True)
-def backlog(known: dict[Any, Any]) -> Backlog:
+def backlog(services_by_type: dict[Any, Any]) -> Backlog:
     """A backlog that is read at each scrape."""
-    made: Backlog = known[Backlog]
+    made: Backlog = services_by_type[Backlog]
     made.fresh = 0
     return made
 

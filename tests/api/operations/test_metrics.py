@@ -14,11 +14,11 @@ def process(requests: int, *, age: float) -> CollectorRegistry:
     Gauge("age_seconds", "Age", registry=registry).set(age)
     sizes = Histogram("size", "Size", buckets=(1, 10), registry=registry)
     meter = RequestMetrics(registry, prefix="http").meter("media", "GET", route="/{id}")
-    told = Counter("told", "Told", ("whom",), registry=registry)
+    reported = Counter("told", "Told", ("whom",), registry=registry)
     for number in range(requests):
         sizes.observe(number)
         meter.observe(200, 0.002)
-        told.labels(f"caller {number}").inc()
+        reported.labels(f"caller {number}").inc()
     return registry
 
 
@@ -28,8 +28,8 @@ def lines(text: bytes) -> set[str]:
 
 def sent(registry: CollectorRegistry) -> Snapshot:
     """Return the snapshot after a transfer through a channel."""
-    found: Snapshot = from_json(to_json(snapshot(registry)))
-    return found
+    result: Snapshot = from_json(to_json(snapshot(registry)))
+    return result
 
 
 def test_one_process_is_shown_as_prometheus_itself_shows_it() -> None:
@@ -63,33 +63,33 @@ def test_of_a_process_that_has_ended_the_counts_stay_and_the_gauges_go() -> None
 
 
 def test_a_total_changes_none_of_its_parts() -> None:
-    one = sent(process(2, age=1))
-    before = to_json(one)
-    assert total([total([one, one]), one]) != one
-    assert to_json(one) == before
+    first = sent(process(2, age=1))
+    before = to_json(first)
+    assert total([total([first, first]), first]) != first
+    assert to_json(first) == before
 
 
 def test_numbers_of_things_are_added_up_and_what_there_is_for_all_is_not() -> None:
-    def one(number: float) -> Snapshot:
+    def snapshot_of(number: float) -> Snapshot:
         registry = CollectorRegistry()
         for name in ("connections", "wait_seconds", "build_info", "partitions_free"):
             Gauge(name, name, registry=registry).set(number)
         return sent(registry)
 
     assert {"connections 5.0", "wait_seconds 3.0", "build_info 3.0", "partitions_free 3.0"} <= lines(
-        exposition(total([one(2), one(3)]))
+        exposition(total([snapshot_of(2), snapshot_of(3)]))
     )
 
 
 def test_processes_are_told_apart_by_what_the_system_says_of_them() -> None:
-    def one(name: str, number: float) -> Snapshot:
+    def snapshot_of(name: str, number: float) -> Snapshot:
         registry = CollectorRegistry()
         Gauge("process_open_fds", "Open", registry=registry).set(number)
         Counter("process_cpu_seconds", "CPU", registry=registry).inc(number)
         Gauge("streams", "Streams", registry=registry).set(number)
         return of_process(sent(registry), name)
 
-    text = lines(exposition(total([one("api 1", 2), one("api 2", 3), without_gauges(one("api 1", 9))])))
+    text = lines(exposition(total([snapshot_of("api 1", 2), snapshot_of("api 2", 3), without_gauges(snapshot_of("api 1", 9))])))
     assert {
         'process_open_fds{process="api 1"} 2.0',
         'process_open_fds{process="api 2"} 3.0',

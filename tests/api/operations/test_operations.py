@@ -55,9 +55,9 @@ async def test_secrets_that_no_key_decrypts_are_told_and_take_nothing_out_of_ser
         answer = await shown.get("/readyz")
         assert (answer.status_code, answer.json()["unreadableSecrets"]) == (200, 1)
         assert "\nmedialedger_unreadable_secrets 1.0\n" in (await shown.get("/metrics")).text
-        said = (await shown.get("/api/health/overview/")).json()
-    assert said["unreadableSecrets"] == 1
-    assert [(one["level"], one["text"]) for one in said["attention"] if one["about"] == "secrets"] == [
+        output = (await shown.get("/api/health/overview/")).json()
+    assert output["unreadableSecrets"] == 1
+    assert [(record["level"], record["text"]) for record in output["attention"] if record["about"] == "secrets"] == [
         ("fault", "1 secret cannot be decrypted: no master key of the product matches.")
     ]
 
@@ -114,7 +114,7 @@ async def test_metrics_are_prometheus_text(anyone: httpx.AsyncClient) -> None:
 async def test_the_documentation_lists_every_declared_route(anyone: httpx.AsyncClient) -> None:
     document = (await anyone.get("/openapi.json")).json()
     documented = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
-    assert documented == {(one.method, one.documented_path) for routes in ROUTES for one in routes.specs if one.documented}
+    assert documented == {(spec.method, spec.documented_path) for routes in ROUTES for spec in routes.specs if spec.documented}
     operations = [operation for item in document["paths"].values() for operation in item.values()]
     assert len({operation["operationId"] for operation in operations}) == len(operations)
     assert all(operation["summary"].endswith(".") for operation in operations)

@@ -47,11 +47,11 @@ async def studio(tmp_path: Path, clock: HandClock) -> Studio:
 
 @pytest.fixture
 async def open_http(
-    inner: Core, known: dict[Any, Any], request_log: RequestLog, studio: Studio
+    inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog, studio: Studio
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client without a key."""
     access = OriginAccess(studio.origin, Readers(FairPlaces(8)), Viewers(inner.directory))
-    app = assembled(inner, {**known, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
+    app = assembled(inner, {**services_by_type, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as client:
         yield client
 
@@ -136,10 +136,10 @@ async def test_caches_keep_only_what_everybody_gets(open_http: httpx.AsyncClient
 
 
 async def test_a_session_of_the_console_is_enough(
-    inner: Core, known: dict[Any, Any], request_log: RequestLog, studio: Studio
+    inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog, studio: Studio
 ) -> None:
-    access = OriginAccess(studio.origin, Readers(FairPlaces(8)), known[Viewers])
-    app = assembled(inner, {**known, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
+    access = OriginAccess(studio.origin, Readers(FairPlaces(8)), services_by_type[Viewers])
+    app = assembled(inner, {**services_by_type, OriginAccess: access}, request_log=request_log, registry=CollectorRegistry())
     key = await introduce(inner, "eve", "viewer")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as browser:
         (await browser.post("/console/session", json={"apiKey": key})).raise_for_status()

@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient, root: Path) -> dict[Any, Any]:
+def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, root: Path) -> dict[Any, Any]:
     files = MediaDirectory(root)
     return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, media_served=files)
 
@@ -143,13 +143,13 @@ async def test_a_known_version_is_not_sent_again(http: httpx.AsyncClient, root: 
     content_id = await event(http, root, "a.mp4")
     path = f"/media/{content_id}/a.mp4"
     first = (await get(http, path)).headers
-    for known in (
+    for existing in (
         {"If-None-Match": f'"x", {first["etag"]}'},
         {"If-None-Match": "*"},
         {"If-Modified-Since": first["last-modified"]},
         {"If-Modified-Since": "Fri, 31 Dec 9999 23:59:59 GMT"},
     ):
-        answer = await get(http, path, **known)
+        answer = await get(http, path, **existing)
         assert (answer.status_code, answer.content) == (304, b"")
         assert answer.headers["etag"] == first["etag"]
     (root / content_id / "new").write_bytes(CONTENT)
@@ -282,14 +282,14 @@ async def test_a_large_file_comes_in_pieces(http: httpx.AsyncClient, root: Path)
 
 
 async def test_media_in_a_bucket_are_served_alike(
-    inner: Core, known: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path, moto_endpoint: str
+    inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path, moto_endpoint: str
 ) -> None:
     content_id, address = await event(http, root, "a.mp4"), new_bucket(moto_endpoint)
     client(address).put_object(Bucket=address.bucket, Key=f"{address.prefix}/{content_id}/a.mp4", Body=CONTENT)
     files = PublishedFiles(
-        MediaBucket(S3Bucket(address)), known[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1))
+        MediaBucket(S3Bucket(address)), services_by_type[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1))
     )
-    app = assembled(inner, {**known, PublishedFiles: files}, request_log=request_log, registry=CollectorRegistry())
+    app = assembled(inner, {**services_by_type, PublishedFiles: files}, request_log=request_log, registry=CollectorRegistry())
     path = f"/media/{content_id}/a.mp4"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:
         whole = await other.get(path)
@@ -304,11 +304,11 @@ async def test_media_in_a_bucket_are_served_alike(
 
 
 async def test_where_media_are_not_served_nothing_is_there(
-    inner: Core, known: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path
+    inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path
 ) -> None:
     content_id = await event(http, root, "a.mp4")
-    off = PublishedFiles(None, known[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1)))
-    app = assembled(inner, {**known, PublishedFiles: off}, request_log=request_log, registry=CollectorRegistry())
+    off = PublishedFiles(None, services_by_type[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1)))
+    app = assembled(inner, {**services_by_type, PublishedFiles: off}, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers
     ) as other:
@@ -317,18 +317,22 @@ async def test_where_media_are_not_served_nothing_is_there(
 
 
 async def test_so_many_files_are_read_at_a_time(
-    inner: Core, known: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path
+    inner: Core, services_by_type: dict[Any, Any], request_log: RequestLog, http: httpx.AsyncClient, root: Path
 ) -> None:
     """Files that are answered are closed, whatever the answer was."""
     content_id = await event(http, root, "a.mp4")
-    one = PublishedFiles(MediaDirectory(root), known[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1)))
-    app = assembled(inner, {**known, PublishedFiles: one}, request_log=request_log, registry=CollectorRegistry())
+    first = PublishedFiles(
+        MediaDirectory(root), services_by_type[EventQueries], Viewers(inner.directory), readers=Readers(FairPlaces(1))
+    )
+    app = assembled(inner, {**services_by_type, PublishedFiles: first}, request_log=request_log, registry=CollectorRegistry())
     path = f"/media/{content_id}/a.mp4"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test") as other:
         for headers in ({}, {"Range": "bytes=0-1"}, {"Range": "bytes=9999-"}, {"If-None-Match": "*"}):
             assert (await other.get(path, headers=headers)).status_code in (200, 206, 304, 416)
             await other.head(path, headers=headers)
-        held = await one.open(content_id, "a.mp4", request=Request({"type": "http", "method": "GET", "headers": []}, {}, path=""))
+        owned = await first.open(
+            content_id, "a.mp4", request=Request({"type": "http", "method": "GET", "headers": []}, {}, path="")
+        )
         assert (await other.get(path)).status_code == 503
-        await held.opened.close()
+        await owned.opened.close()
         assert (await other.get(path)).status_code == 200

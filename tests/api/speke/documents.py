@@ -61,15 +61,15 @@ class ParsedResponse:
     text: str
 
     def all(self, path: str) -> list[etree._Element]:
-        found: list[etree._Element] = self.root.findall(path, NAMESPACES)
-        return found
+        result: list[etree._Element] = self.root.findall(path, NAMESPACES)
+        return result
 
-    def one(self, path: str) -> etree._Element:
-        [found] = self.all(path)
-        return found
+    def single(self, path: str) -> etree._Element:
+        [result] = self.all(path)
+        return result
 
     def value(self, path: str) -> bytes:
-        return b64decode(self.one(path).text or "", validate=True)
+        return b64decode(self.single(path).text or "", validate=True)
 
     @property
     def kids(self) -> list[str]:

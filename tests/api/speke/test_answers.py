@@ -47,7 +47,7 @@ async def test_playready_and_widevine_as_document_1_shows_them(http: httpx.Async
     [kid], [key] = answer.kids, answer.keys
     assert (answer.root.get("id"), len(key)) == ("match-17", 16)
     assert str(UUID(kid)) == kid
-    assert answer.one(".//cpix:ContentKey").get("explicitIV") == ""
+    assert answer.single(".//cpix:ContentKey").get("explicitIV") == ""
     assert {system.get("kid") for system in answer.all(".//cpix:DRMSystem")} == {kid}
     playready, widevine = answer.all(".//cpix:DRMSystem")
     assert [child.tag for child in playready] == [f"{{{NAMESPACES['speke']}}}ProtectionHeader", f"{{{NAMESPACES['cpix']}}}PSSH"]
@@ -67,7 +67,7 @@ async def test_fairplay_as_document_1_shows_it(http: httpx.AsyncClient) -> None:
         ("KeyFormat", "none"),
         ("KeyFormatVersions", "none"),
     ]
-    iv = answer.one(".//cpix:ContentKey").get("explicitIV")
+    iv = answer.single(".//cpix:ContentKey").get("explicitIV")
     assert len(b64decode(iv or "", validate=True)) == 16
     assert answer.system(FAIRPLAY, "speke:KeyFormat") == b"com.apple.streamingkeydelivery"
     assert answer.system(FAIRPLAY, "speke:KeyFormatVersions") == b"1"
@@ -91,7 +91,7 @@ async def test_the_same_question_has_the_same_answer(http: httpx.AsyncClient) ->
 async def test_a_kid_and_an_iv_that_are_given_stay_as_they_are(http: httpx.AsyncClient) -> None:
     kid, iv = str(uuid4()), "AAECAwQFBgcICQoLDA0ODw=="
     answer = await post_and_parse(http, document_1(WIDEVINE, FAIRPLAY, kid=kid, iv=iv))
-    assert (answer.kids, answer.one(".//cpix:ContentKey").get("explicitIV")) == ([kid], iv)
+    assert (answer.kids, answer.single(".//cpix:ContentKey").get("explicitIV")) == ([kid], iv)
     assert answer.keys == (await post_and_parse(http, document_1(PLAYREADY, kid=kid, iv=None))).keys
     assert (await post_and_parse(http, document_1(WIDEVINE))).keys != answer.keys
 
@@ -178,7 +178,7 @@ async def test_settings_change_the_next_answer_but_no_key(http: httpx.AsyncClien
     widevine = after.system(WIDEVINE, "cpix:PSSH")
     assert b"acme" in widevine
     assert b"match-17" in widevine
-    iv = b64decode(after.one(".//cpix:ContentKey").get("explicitIV") or "").hex()
+    iv = b64decode(after.single(".//cpix:ContentKey").get("explicitIV") or "").hex()
     assert after.system(FAIRPLAY, "cpix:URIExtXKey") == f"skd://fps.example.com/;{after.kids[0]}:{iv}".encode()
     assert after.system(FAIRPLAY, "speke:KeyFormatVersions") == b"1/2"
     assert (await http.put("/api/client/admin/drm/", json=dict.fromkeys(settings))).status_code == 200
@@ -188,7 +188,7 @@ async def test_settings_change_the_next_answer_but_no_key(http: httpx.AsyncClien
 async def test_a_fairplay_key_can_stand_in_two_places_and_in_hexadecimal_form(http: httpx.AsyncClient) -> None:
     body = document_1(FAIRPLAY)
     before = await post_and_parse(http, body)
-    [key], iv = before.keys, b64decode(before.one(".//cpix:ContentKey").get("explicitIV") or "")
+    [key], iv = before.keys, b64decode(before.single(".//cpix:ContentKey").get("explicitIV") or "")
     nested, direct = ".//cpix:ContentKey/cpix:Data/pskc:Secret/pskc:PlainValue", ".//cpix:ContentKey/pskc:PlainValue"
     for settings, forms in (
         ({"fairplayDirectPlainValue": True}, (key, key, iv)),
@@ -199,8 +199,8 @@ async def test_a_fairplay_key_can_stand_in_two_places_and_in_hexadecimal_form(ht
         for _ in range(2):  # the second is answered from what is kept of the first
             after = await post_and_parse(http, body)
             assert after.value(nested) == forms[0]
-            assert [b64decode(one.text or "") for one in after.all(direct)] == ([] if forms[1] is None else [forms[1]])
-            assert b64decode(after.one(".//cpix:ContentKey").get("explicitIV") or "") == forms[2]
+            assert [b64decode(entry.text or "") for entry in after.all(direct)] == ([] if forms[1] is None else [forms[1]])
+            assert b64decode(after.single(".//cpix:ContentKey").get("explicitIV") or "") == forms[2]
     assert (await http.put("/api/client/admin/drm/", json=dict.fromkeys(("fairplayHexForm",)))).status_code == 200
     assert (await post_and_parse(http, body)).text == before.text
 
@@ -220,13 +220,13 @@ async def test_keys_of_other_systems_and_encrypted_keys_stay_as_they_are(http: h
     after = [await post_and_parse(http, body) for body in bodies]
     assert after[0].text == before[0].text
     assert after[1].all(".//pskc:PlainValue") == []
-    assert after[1].one(".//cpix:ContentKey").get("explicitIV") == before[1].one(".//cpix:ContentKey").get("explicitIV")
+    assert after[1].single(".//cpix:ContentKey").get("explicitIV") == before[1].single(".//cpix:ContentKey").get("explicitIV")
     asked_together = await post_and_parse(http, document_1(WIDEVINE, FAIRPLAY, content_id="both"))
     assert len(asked_together.value(".//cpix:ContentKey/pskc:PlainValue")) == 32
 
 
 async def test_the_master_key_is_replaced_and_the_answer_stays(
-    http: httpx.AsyncClient, inner: Core, known: dict[Any, Any], database_url: str, request_log: RequestLog
+    http: httpx.AsyncClient, inner: Core, services_by_type: dict[Any, Any], database_url: str, request_log: RequestLog
 ) -> None:
     bodies = (BOTH, document_1(FAIRPLAY, content_id="b"))
     before = [(await post_and_parse(http, body)).text for body in bodies]
@@ -240,16 +240,20 @@ async def test_the_master_key_is_replaced_and_the_answer_stays(
     for cipher in (SecretCipher(new), SecretCipher(new, previous=old)):
         vault = Vault(inner.database, cipher)
         handlers = ContentKeyHandlers(inner.executor, ContentKeyQueries(inner.database), vault=vault, random=os.urandom)
-        app = assembled(inner, {**known, ContentKeyHandlers: handlers}, request_log=request_log, registry=CollectorRegistry())
+        app = assembled(
+            inner, {**services_by_type, ContentKeyHandlers: handlers}, request_log=request_log, registry=CollectorRegistry()
+        )
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://media.test", headers=http.headers) as again:
             assert [(await post_and_parse(again, body)).text for body in bodies] == before
 
 
-async def test_what_was_answered_is_recorded_and_can_be_read(http: httpx.AsyncClient, inner: Core, known: dict[Any, Any]) -> None:
+async def test_what_was_answered_is_recorded_and_can_be_read(
+    http: httpx.AsyncClient, inner: Core, services_by_type: dict[Any, Any]
+) -> None:
     answer = await post_and_parse(http, BOTH, **{"X-Transaction-ID": "order 66"})
     await post_and_parse(http, document_1(FAIRPLAY))
-    await known[UsageRecorder].stop()
+    await services_by_type[UsageRecorder].stop()
     [issued, *_] = [event for event in await logged(inner) if event.topic == "content_key.issued"]
     assert (issued.cause["actor"], issued.cause["correlation_id"]) == ("admin", "order 66")
     given_out = ["content_key.delivered"] * 2  # with the issue, and after the second response

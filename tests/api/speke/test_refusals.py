@@ -224,12 +224,12 @@ Replaced = Callable[[dict[Any, Any]], httpx.AsyncClient]
 
 
 @pytest.fixture
-async def with_services(http: httpx.AsyncClient, inner: Core, known: dict[Any, Any]) -> Replaced:
+async def with_services(http: httpx.AsyncClient, inner: Core, services_by_type: dict[Any, Any]) -> Replaced:
     """The product with some services replaced."""
 
     def make(replaced: dict[Any, Any]) -> httpx.AsyncClient:
         quiet = RequestLog(io.StringIO(), clock=inner.clock)
-        app = assembled(inner, {**known, **replaced}, request_log=quiet, registry=CollectorRegistry())
+        app = assembled(inner, {**services_by_type, **replaced}, request_log=quiet, registry=CollectorRegistry())
         return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers)
 
     return make
@@ -276,7 +276,11 @@ async def test_a_store_that_is_away_is_503_and_a_fault_of_ours_500(with_services
 
 
 async def test_no_key_is_in_any_log_event_or_table(
-    http: httpx.AsyncClient, inner: Core, application: Application, known: dict[Any, Any], caplog: pytest.LogCaptureFixture
+    http: httpx.AsyncClient,
+    inner: Core,
+    application: Application,
+    services_by_type: dict[Any, Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Keys appear neither raw nor in hex nor in base64; requests and responses do not appear either."""
     stream = io.StringIO()
@@ -286,10 +290,10 @@ async def test_no_key_is_in_any_log_event_or_table(
     answers = [await post_and_parse(http, body, **{"Idempotency-Key": f"k{n}"}) for n, body in enumerate(documents)]
     for body in (*(row[1] for row in DOCUMENTS), document_1(WIDEVINE, content_id="other", kid=KID)):
         await post_document(http, body)
-    await known[UsageRecorder].stop()
+    await services_by_type[UsageRecorder].stop()
     application._log.flush()
     paths = ("/metrics", "/api/audit/events/", "/api/contentkey/?contentId=match-17", "/api/audit/export")
-    seen = [stream.getvalue(), caplog.text, *(str(one) for one in await logged(inner))]
+    seen = [stream.getvalue(), caplog.text, *(str(event) for event in await logged(inner))]
     seen += [(await http.get(path)).text for path in paths]
     tables = await inner.database.rows(
         "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace"

@@ -17,9 +17,9 @@ def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None
     headers = ingest_headers("http://127.0.0.1:8080", KEYS, clock=system_clock)
     [token] = headers(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
     now = system_clock().timestamp()
-    found = read_point_token(KEYS.present, token.removeprefix("Bearer "), point="news", now=now)
-    assert isinstance(found, PointToken)
-    assert (found.use, found.session, found.expires - found.issued) == (Use.ENCODER, 7, 600)
+    result = read_point_token(KEYS.present, token.removeprefix("Bearer "), point="news", now=now)
+    assert isinstance(result, PointToken)
+    assert (result.use, result.session, result.expires - result.issued) == (Use.ENCODER, 7, 600)
     assert read_point_token(KEYS.present, token.removeprefix("Bearer "), point="news", now=now + 600) is None
 
 

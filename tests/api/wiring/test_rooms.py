@@ -35,8 +35,8 @@ def test_no_two_rooms_have_one_worker_role() -> None:
     assert len(WORKER_ROLES) == sum(len(room.worker_roles) for room in ROOMS)
 
 
-def test_every_aggregate_has_a_renderer_of_its_past_states(known: dict[Any, Any]) -> None:
-    assert known[PastStates].kinds == {kind.KIND for kind in AGGREGATES}
+def test_every_aggregate_has_a_renderer_of_its_past_states(services_by_type: dict[Any, Any]) -> None:
+    assert services_by_type[PastStates].kinds == {kind.KIND for kind in AGGREGATES}
 
 
 def test_a_room_with_routes_is_served() -> None:

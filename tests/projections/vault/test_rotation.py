@@ -29,7 +29,7 @@ from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.media.test_configuration_secrecy import CHANNEL_TEXT
-from tests.api.media.test_configuration_secrets import held
+from tests.api.media.test_configuration_secrets import secrets_of
 from tests.api.serving import NO_FILES
 from tests.conftest import assembled
 from tests.projections.content_keys.issuing import KID, handlers_on, issue, issue_one, key_request, values
@@ -403,7 +403,7 @@ async def test_a_secret_that_is_sent_again_after_a_rotation_is_kept(
     body = {"name": "c", "configurationJson": CHANNEL_TEXT}
     made = (await http.post("/api/channel/", json=body)).json()["id"]
     stream = f"channel:{made}"
-    before = sorted(str(secret) for secret in (await held(inner, stream)).values())
+    before = sorted(str(secret) for secret in (await secrets_of(inner, stream)).values())
     await begun(database)
     count = await rotation(database).run(lambda _: None)
     assert count == len(before)

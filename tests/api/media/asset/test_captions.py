@@ -50,7 +50,7 @@ async def test_a_file_of_a_form_is_kept_for_its_job(http: httpx.AsyncClient, inn
         },
     )
     assert await topics(inner, f"asset:{shown['id']}") == ["asset.caption_requested"]
-    accepted, _ = [one for one in await logged(inner) if one.position > before]
+    accepted, _ = [event for event in await logged(inner) if event.position > before]
     text = UUID(accepted.data["submission"]["parameters"]["sent"])
     assert await CaptionTexts(inner.database).read(text) == SRT
     got = await http.get(f"/api/asset/{shown['id']}/")
@@ -62,7 +62,7 @@ async def test_a_path_or_an_address_goes_to_the_job(http: httpx.AsyncClient, inn
     for name, value in (("file", "in/a.srt"), ("url", "https://a.example/a.srt")):
         answer = await http.post("/api/asset/caption/", json={"eventId": event, **FACTS, "name": name, name: value})
         assert answer.status_code == 200, answer.text
-        [accepted] = [one for one in await logged(inner) if one.topic == "job.accepted"][-1:]
+        [accepted] = [event for event in await logged(inner) if event.topic == "job.accepted"][-1:]
         assert accepted.data["submission"]["parameters"][name] == value
 
 
@@ -120,7 +120,7 @@ async def test_lists_and_deletions_have_them_where_their_type_is_asked_for(http:
     caption, picture = (await sent(http, event)).json(), await image(http, event)
 
     async def listed(**query: str) -> list[str]:
-        return [one["id"] for one in (await http.get("/api/asset/", params=query)).json()]
+        return [record["id"] for record in (await http.get("/api/asset/", params=query)).json()]
 
     for name, value in (("eventId", event), ("contentId", event), ("jobId", caption["jobId"]), ("name", "Deutsch")):
         assert caption["id"] not in await listed(**{name: value})

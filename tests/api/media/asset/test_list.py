@@ -32,7 +32,7 @@ async def discovered(inner: Core, event: str, name: str) -> str:
 async def listed(http: httpx.AsyncClient, **query: Any) -> list[str]:
     answer = await http.get("/api/asset/", params=query)
     assert answer.status_code == 200, answer.text
-    return [one["id"] for one in answer.json()]
+    return [record["id"] for record in answer.json()]
 
 
 async def test_assets_are_found_by_each_filter_and_all_of_them(
@@ -93,8 +93,8 @@ async def test_a_deleted_asset_is_gone_and_its_job_broken_off(http: httpx.AsyncC
     before = await last(inner)
     deleted = await http.delete(f"/api/asset/{shown['id']}")
     assert (deleted.status_code, deleted.json()) == (200, shown)
-    appended = [one for one in await logged(inner) if one.position > before]
-    assert [one.topic for one in appended] == ["job.broken", "asset.removed"]
+    appended = [event for event in await logged(inner) if event.position > before]
+    assert [event.topic for event in appended] == ["job.broken", "asset.removed"]
     assert appended[1].data["file_left"] is True
     assert await listed(http) == []
     for refused in (
@@ -124,15 +124,15 @@ async def test_an_asset_of_the_system_is_not_deleted(http: httpx.AsyncClient, in
 async def test_what_a_filter_finds_is_deleted_in_one_append(http: httpx.AsyncClient, inner: Core, media_root: Path) -> None:
     event = await film(http, media_root)
     await discovered(inner, event, "film.ism")
-    one, two, three = [await image(http, event, name) for name in ("a", "b", "c")]
-    await completed(inner, two)
+    first, second, third = [await image(http, event, name) for name in ("a", "b", "c")]
+    await completed(inner, second)
     before = await last(inner)
     answer = await http.delete("/api/asset/", params={"eventId": event, "types": "IMAGE,SYSTEM", "states": "0,1"})
     assert (answer.status_code, answer.json()) == (200, {"deletedCount": 3})
     appended = [entry for entry in await logged(inner) if entry.position > before]
     assert sorted(entry.topic for entry in appended) == ["asset.removed"] * 3 + ["job.broken"] * 2
     assert len({entry.cause["command_id"] for entry in appended}) == 1
-    assert {entry.stream for entry in appended if entry.topic == "job.broken"} == {f"job:{one['jobId']}", f"job:{three['jobId']}"}
+    assert {entry.stream for entry in appended if entry.topic == "job.broken"} == {f"job:{first['jobId']}", f"job:{third['jobId']}"}
     before = await last(inner)
     assert (await http.delete("/api/asset/", params={"eventId": event})).json() == {"deletedCount": 0}
     assert (await http.delete("/api/asset/", params={"jobId": "x"})).json() == {"deletedCount": 0}
@@ -151,7 +151,7 @@ async def followed(http: httpx.AsyncClient, address: str | None) -> list[list[st
     while address is not None:
         answer = await http.get(address)
         assert answer.status_code == 200, answer.text
-        pages.append([one["id"] for one in answer.json()])
+        pages.append([record["id"] for record in answer.json()])
         address = answer.links.get("next", {}).get("url")
     return pages
 

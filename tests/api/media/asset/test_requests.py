@@ -44,7 +44,7 @@ async def test_an_image_is_requested_with_its_job_in_one_append(http: httpx.Asyn
             "url": None,
         },
     )
-    accepted, requested = [one for one in await logged(inner) if one.position > before]
+    accepted, requested = [event for event in await logged(inner) if event.position > before]
     assert [accepted.topic, requested.topic] == ["job.accepted", "asset.requested"]
     assert accepted.cause["command_id"] == requested.cause["command_id"]
     assert accepted.data["priority"] == 3
@@ -90,7 +90,7 @@ async def test_options_are_parameters_of_the_job(
     event = await film(http, media_root)
     answer = await http.post(f"/api/asset/{path}/", json={"clip": {"eventId": event, **GIF}, "name": "Goal", **body})
     assert answer.status_code == 200, answer.text
-    [accepted] = [one for one in await logged(inner) if one.topic == "job.accepted"]
+    [accepted] = [event for event in await logged(inner) if event.topic == "job.accepted"]
     assert accepted.data["submission"]["workflow"] == workflow
     times = {"start": "00:00:01.000", "end": "00:00:02.000"}
     common = {"content_id": event, "source": f"{event}.mp4", "name": f"assets/Goal{answer.json()['extension']}"}
@@ -100,10 +100,10 @@ async def test_options_are_parameters_of_the_job(
 async def test_two_requests_of_one_file_name_at_once_get_two_paths(http: httpx.AsyncClient, media_root: Path) -> None:
     event = await film(http, media_root)
     assets = await asyncio.gather(*(image(http, event, filename="goal") for _ in range(6)))
-    paths = {one["path"] for one in assets}
+    paths = {asset["path"] for asset in assets}
     assert len(paths) == 6
     assert f"{event}/assets/goal.jpg" in paths
-    assert all(one["path"] in (f"{event}/assets/goal.jpg", f"{event}/assets/goal-{one['id'][:8]}.jpg") for one in assets)
+    assert all(asset["path"] in (f"{event}/assets/goal.jpg", f"{event}/assets/goal-{asset['id'][:8]}.jpg") for asset in assets)
 
 
 async def test_a_file_that_is_there_is_not_replaced(http: httpx.AsyncClient, media_root: Path) -> None:

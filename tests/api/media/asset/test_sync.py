@@ -28,8 +28,8 @@ async def sync(http: httpx.AsyncClient, event: str) -> tuple[bool, int, int]:
 
 
 async def paths(http: httpx.AsyncClient, event: str, **query: Any) -> list[str]:
-    found = (await http.get("/api/asset/", params={"eventId": event, **query})).json()
-    return sorted(one["path"].removeprefix(f"{event}/") for one in found)
+    result = (await http.get("/api/asset/", params={"eventId": event, **query})).json()
+    return sorted(record["path"].removeprefix(f"{event}/") for record in result)
 
 
 async def test_new_files_become_assets_of_the_system_in_one_append(http: httpx.AsyncClient, inner: Core, media_root: Path) -> None:
@@ -41,11 +41,11 @@ async def test_new_files_become_assets_of_the_system_in_one_append(http: httpx.A
     (media_root / "other.mp4").write_text("x")
     before = await last(inner)
     assert await sync(http, event) == (False, 2, 0)
-    appended = [one for one in await logged(inner) if one.position > before]
-    assert [one.topic for one in appended] == ["asset.discovered"] * 2
-    assert len({one.cause["command_id"] for one in appended}) == 1
+    appended = [event for event in await logged(inner) if event.position > before]
+    assert [event.topic for event in appended] == ["asset.discovered"] * 2
+    assert len({event.cause["command_id"] for event in appended}) == 1
     assert await paths(http, event, types="SYSTEM", states="COMPLETED") == sorted([f"{event}.mp4", "hls/1.m3u8"])
-    assert [one["name"] for one in (await http.get("/api/asset/", params={"extensions": ".m3u8"})).json()] == ["1.m3u8"]
+    assert [record["name"] for record in (await http.get("/api/asset/", params={"extensions": ".m3u8"})).json()] == ["1.m3u8"]
     before = await last(inner)
     assert await sync(http, event) == (False, 0, 0)
     assert await last(inner) == before
@@ -59,7 +59,7 @@ async def test_a_file_of_a_protected_event_in_the_clear_has_no_url(http: httpx.A
         (media_root / event / name).write_text("x")
     await sync(http, event)
     listed = (await http.get("/api/asset/", params={"eventId": event})).json()
-    shown = {one["path"].removeprefix(f"{event}/") for one in listed if one["url"] is not None}
+    shown = {record["path"].removeprefix(f"{event}/") for record in listed if record["url"] is not None}
     assert len(listed) == len(packed) + 1
     assert shown == set(packed[:3])
 
@@ -80,9 +80,9 @@ async def test_assets_whose_files_are_gone_are_removed_and_requested_ones_keep_t
     event = await film(http, media_root)
     waiting, made, gone = [await image(http, event, name) for name in ("waiting", "made", "gone")]
     (media_root / event / "assets").mkdir()
-    for one in (made, gone):
-        (media_root / one["path"]).write_text("picture")
-        command = CompleteAsset(UUID(one["id"]), job=int(one["jobId"]), job_version=9, sizes={one["path"]: 7})
+    for record in (made, gone):
+        (media_root / record["path"]).write_text("picture")
+        command = CompleteAsset(UUID(record["id"]), job=int(record["jobId"]), job_version=9, sizes={record["path"]: 7})
         await do(inner, command)
     (media_root / event / "sprite.jpg").write_text("x")
     assert await sync(http, event) == (False, 2, 0)
@@ -90,8 +90,8 @@ async def test_assets_whose_files_are_gone_are_removed_and_requested_ones_keep_t
     (media_root / event / "sprite.jpg").unlink()
     assert await sync(http, event) == (False, 0, 2)
     assert await paths(http, event) == sorted([f"{event}.mp4", "assets/made.jpg", "assets/waiting.jpg"])
-    kept = (await http.get("/api/asset/", params={"types": "IMAGE"})).json()
-    assert {one["id"] for one in kept} == {waiting["id"], made["id"]}
+    retained = (await http.get("/api/asset/", params={"types": "IMAGE"})).json()
+    assert {record["id"] for record in retained} == {waiting["id"], made["id"]}
     again = await image(http, event, "gone")
     assert again["path"] == gone["path"], "its path is free"
 
@@ -122,8 +122,8 @@ async def test_two_at_once_find_each_file_once(http: httpx.AsyncClient, inner: C
     event = await film(http, media_root)
     for number in range(50):
         (media_root / event / f"{number}.ts").write_text("x")
-    found = await asyncio.gather(*(sync(http, event) for _ in range(3)))
-    assert sorted(created for _, created, _ in found) == [0, 0, 51]
+    result = await asyncio.gather(*(sync(http, event) for _ in range(3)))
+    assert sorted(created for _, created, _ in result) == [0, 0, 51]
     assert len(await paths(http, event)) == 51
 
 

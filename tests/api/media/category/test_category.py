@@ -81,8 +81,8 @@ async def test_categories_are_listed_by_name_with_their_properties(http: httpx.A
     keys = {name: await add_category(http, name) for name in ("Sport", "Film", "News")}
     shown = await CATEGORY.put(http, keys["News"], value="v")
     listed = (await http.get("/api/category/")).json()
-    assert [one["name"] for one in listed] == ["Film", "News", "Sport"]
-    assert [one["customProperties"] for one in listed] == [[], [shown], []]
+    assert [record["name"] for record in listed] == ["Film", "News", "Sport"]
+    assert [record["customProperties"] for record in listed] == [[], [shown], []]
     for text in AWKWARD:
         body = {"name": "x", "label": text + "!", "description": text}
         assert (await http.post("/api/category/", json=body)).json()["label"] == text + "!"
@@ -109,10 +109,10 @@ async def test_a_delete_takes_the_properties_in_one_append(http: httpx.AsyncClie
     assert (deleted.status_code, deleted.json()) == (200, shown)
     assert len(shown["customProperties"]) == 2
     happened = (await logged(inner))[-3:]
-    assert [one.topic for one in happened] == ["category_property.deleted"] * 2 + ["category.deleted"]
-    assert len({one.cause["command_id"] for one in happened}) == 1
-    for one in shown["customProperties"]:
-        assert_problem(await http.get(f"/api/category/customproperty/{one['id']}"), 404)
+    assert [event.topic for event in happened] == ["category_property.deleted"] * 2 + ["category.deleted"]
+    assert len({event.cause["command_id"] for event in happened}) == 1
+    for event in shown["customProperties"]:
+        assert_problem(await http.get(f"/api/category/customproperty/{event['id']}"), 404)
     assert_problem(await http.get(f"/api/category/{key}"), 404)
     assert_problem(await http.put(f"/api/category/{key}", json={"name": "x"}), 404)
     assert_problem(await http.delete(f"/api/category/{key}"), 404)
@@ -122,14 +122,14 @@ async def test_a_delete_takes_the_properties_in_one_append(http: httpx.AsyncClie
 
 async def test_a_category_in_use_is_not_deleted_and_its_users_are_named(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_category(http)
-    kept = await CATEGORY.put(http, key, value="v")
+    retained = await CATEGORY.put(http, key, value="v")
     event = await add(http, Title="Final", CategoryId=key)
     before = await last(inner)
     refused = await http.delete(f"/api/category/{key}")
     assert_problem(refused, 409)
     assert event["id"] in refused.json()["detail"]
     assert await last(inner) == before
-    assert (await http.get(f"/api/category/{key}")).json()["customProperties"] == [kept]
+    assert (await http.get(f"/api/category/{key}")).json()["customProperties"] == [retained]
     await http.delete(f"/api/event/{event['id']}")
     assert (await http.delete(f"/api/category/{key}")).status_code == 200
 

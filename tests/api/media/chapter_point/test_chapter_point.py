@@ -154,7 +154,7 @@ async def test_points_of_an_event_are_listed_by_start_each_below_its_parent(http
     assert shown[2]["children"][0] == await get(http, first)
     assert shown[2]["children"][0]["children"] == [await get(http, below)]
     values = (await http.get(f"/api/chapterpoint/customproperty/event/{event}")).json()
-    assert [(one["chapterPointId"], one["value"]) for one in values] == [(early, "w"), (below, "v")]
+    assert [(value["chapterPointId"], value["value"]) for value in values] == [(early, "w"), (below, "v")]
 
 
 async def test_a_parent_is_another_point_of_the_same_event_and_not_below(http: httpx.AsyncClient, inner: Core) -> None:
@@ -206,10 +206,10 @@ async def test_property_models_are_written_with_the_point_and_none_is_removed(ht
     added = await put(http, eventId=event, startTime="00:00:00", propertyModels=models)
     key = added.json()["id"]
     properties = added.json()["chapterPointCustomProperties"]
-    a, b = [one["id"] for one in properties]
+    a, b = [property["id"] for property in properties]
     assert properties == [CHAPTER_POINT.shown(a, key, "a", "k", None), CHAPTER_POINT.shown(b, key, "b", "k", "2")]
     assert added.json() == await get(http, key)
-    assert len({one.cause["command_id"] for one in (await logged(inner))[-3:]}) == 1
+    assert len({event.cause["command_id"] for event in (await logged(inner))[-3:]}) == 1
 
     before = await last(inner)
     for same in (models, models[2:], [{"category": "b", "key": "k"}], [], None):
@@ -218,7 +218,7 @@ async def test_property_models_are_written_with_the_point_and_none_is_removed(ht
     changed = await put(
         http, id=key, title="x", PropertyModels=[{"Category": "b", "KEY": "k", "value": None}, {"category": "", "key": ""}]
     )
-    assert [(one["category"], one["value"]) for one in changed.json()["chapterPointCustomProperties"]] == [
+    assert [(property["category"], property["value"]) for property in changed.json()["chapterPointCustomProperties"]] == [
         ("", None),
         ("a", None),
         ("b", None),
@@ -247,10 +247,10 @@ async def test_a_delete_takes_the_properties_and_moves_the_children_up(http: htt
     assert (deleted.status_code, deleted.json()) == (200, shown)
     assert [shown["children"][0]["id"], shown["children"][0]["children"][0]["id"]] == [child, deep]
     happened = (await logged(inner))[-3:]
-    assert [one.topic for one in happened] == [
+    assert [event.topic for event in happened] == [
         "chapter_point_property.deleted", "chapter_point.amended", "chapter_point.deleted",
     ]  # fmt: skip
-    assert len({one.cause["command_id"] for one in happened}) == 1
+    assert len({event.cause["command_id"] for event in happened}) == 1
     moved = await get(http, child)
     assert (moved["parentId"], moved["chapterPointCustomProperties"][0]["value"], moved["children"][0]["id"]) == (top, "d", deep)
     assert (await get(http, top))["children"] == [moved]

@@ -14,13 +14,13 @@ from tests.api.media.owners import add_point
 
 async def ids_shown(http: httpx.AsyncClient, event: str) -> list[str]:
     """Every point of the Event, parents first."""
-    found: list[str] = []
+    result: list[str] = []
     waiting: list[dict[str, Any]] = (await http.get(f"/api/chapterpoint/event/{event}")).json()
     while waiting:
         point = waiting.pop()
-        found.append(point["id"])
+        result.append(point["id"])
         waiting += point["children"]
-    return found
+    return result
 
 
 async def test_one_new_id_posted_by_many_makes_one_point(http: httpx.AsyncClient, inner: Core) -> None:
@@ -68,32 +68,32 @@ async def test_parent_and_child_are_deleted_at_once(http: httpx.AsyncClient) -> 
         chain.append(await add_point(http, event, parentId=chain[-1]))
     answers = await asyncio.gather(*(http.delete(f"/api/chapterpoint/{key}") for key in chain[:-1]))
     assert {answer.status_code for answer in answers} <= {200, 409}
-    left = [key for key, answer in zip(chain[:-1], answers, strict=True) if answer.status_code == 409]
-    assert sorted(await ids_shown(http, event)) == sorted([*left, chain[-1]])
+    remaining = [key for key, answer in zip(chain[:-1], answers, strict=True) if answer.status_code == 409]
+    assert sorted(await ids_shown(http, event)) == sorted([*remaining, chain[-1]])
 
 
 async def test_two_points_put_below_each_other_at_once_are_not_lost(http: httpx.AsyncClient) -> None:
     event = (await add(http))["id"]
-    one, two = [await add_point(http, event) for _ in range(2)]
+    first, second = [await add_point(http, event) for _ in range(2)]
     answers = await asyncio.gather(
-        http.post("/api/chapterpoint/", json={"id": one, "parentId": two}),
-        http.post("/api/chapterpoint/", json={"id": two, "parentId": one}),
+        http.post("/api/chapterpoint/", json={"id": first, "parentId": second}),
+        http.post("/api/chapterpoint/", json={"id": second, "parentId": first}),
     )
     assert {answer.status_code for answer in answers} <= {200, 400}
-    assert sorted(await ids_shown(http, event)) == sorted([one, two])
-    for key in (one, two):
+    assert sorted(await ids_shown(http, event)) == sorted([first, second])
+    for key in (first, second):
         assert (await http.get(f"/api/chapterpoint/{key}")).status_code == 200
-    assert (await http.post("/api/chapterpoint/", json={"id": one, "parentId": None})).status_code == 200
+    assert (await http.post("/api/chapterpoint/", json={"id": first, "parentId": None})).status_code == 200
     assert len(await ids_shown(http, event)) == 2
 
 
 async def test_two_points_that_are_put_below_each_other_at_once_make_no_circle(http: httpx.AsyncClient) -> None:
     for _ in range(5):
         event = (await add(http))["id"]
-        one, other = await add_point(http, event), await add_point(http, event)
+        first, other = await add_point(http, event), await add_point(http, event)
         answers = await asyncio.gather(
-            http.post("/api/chapterpoint/", json={"id": one, "parentId": other}),
-            http.post("/api/chapterpoint/", json={"id": other, "parentId": one}),
+            http.post("/api/chapterpoint/", json={"id": first, "parentId": other}),
+            http.post("/api/chapterpoint/", json={"id": other, "parentId": first}),
         )
         assert sorted(answer.status_code for answer in answers) == [200, 400]
         assert len(await ids_shown(http, event)) == 2

@@ -27,8 +27,8 @@ async def state(http: httpx.AsyncClient, event: str) -> tuple[int, int]:
 
 async def jobs(http: httpx.AsyncClient, event: str) -> list[dict[str, Any]]:
     """Return the jobs of this content, the newest first."""
-    found: list[dict[str, Any]] = (await http.get("/engine/jobs", params={"search": event})).json()
-    return found
+    result: list[dict[str, Any]] = (await http.get("/engine/jobs", params={"search": event})).json()
+    return result
 
 
 async def history(inner: Core, http: httpx.AsyncClient, event: str) -> list[str]:
@@ -85,7 +85,7 @@ class TestFilms:
         made = (await http.get(f"/api/event/{event}")).json()
         assert (made["title"], made["description"], made["refId"], made["externalId"]) == ("Evening", "Long", "r-1", "x-1")
         assert (made["flowId"], made["roomId"], made["vodDrm"]) == (flow, room, True)
-        assert (made["state"], made["mp4State"], [one["id"] for one in made["categories"]]) == (19, 2, [category])
+        assert (made["state"], made["mp4State"], [category["id"] for category in made["categories"]]) == (19, 2, [category])
         [job] = await jobs(http, event)
         assert (job["workflow"], job["queue_state"], job["parameters"]["generation"]) == ("compose", "queued", 1)
         assert job["parameters"]["playlist"]["items"][0]["properties"] == {"start": "00:00:01"}
@@ -195,7 +195,7 @@ class TestFilms:
         await http.put(f"/api/compose/event/{event}", json={"name": "b"})
         again = await http.post(f"/engine/jobs/{job['id']}/rerun", headers={"client": "admin"})
         assert again.status_code == 400
-        assert [one["queue_state"] for one in await jobs(http, event)] == ["queued", "broken"]
+        assert [job["queue_state"] for job in await jobs(http, event)] == ["queued", "broken"]
 
     async def test_a_request_is_repeated_under_its_key(self, http: httpx.AsyncClient) -> None:
         body = {"playlist": {"items": [item(await source(http))]}}
@@ -294,7 +294,7 @@ class TestClones:
     async def test_what_is_not_there_or_does_not_fit(self, http: httpx.AsyncClient, inner: Core) -> None:
         opener = await source(http)
         event, encoder = await composed(http, item(opener)), await composed_for_encoder(http)
-        for one, target, status in (
+        for entry, target, status in (
             (event, UNKNOWN, 404),
             (UNKNOWN, event, 404),
             (opener, event, 404),
@@ -302,15 +302,15 @@ class TestClones:
             (event, opener, 400),
             (event, "x", 400),
         ):
-            assert_problem(await http.get(f"/api/compose/clone/{one}", params={"targetEventId": target}), status)
+            assert_problem(await http.get(f"/api/compose/clone/{entry}", params={"targetEventId": target}), status)
         assert_problem(await http.get(f"/api/compose/clone/{event}"), 400)
 
 
 def nested(depth: int) -> Any:
-    found: Any = 1
+    result: Any = 1
     for _ in range(depth):
-        found = {"x": found}
-    return found
+        result = {"x": result}
+    return result
 
 
 class TestHostileBodies:
@@ -372,13 +372,13 @@ class TestHostileBodies:
 
     async def test_a_thousand_items_with_all_that_they_may_have(self, http: httpx.AsyncClient) -> None:
         opener = await source(http)
-        one = {
+        first = {
             "properties": {"start": "2031-01-02T19:00:00.000Z", "end": "2031-01-02T20:00:00.000+00:00", "frameAccurate": True},
             "markers": [{"startAt": "2031-01-02T19:30:00.000Z", "duration": "00:00:30", "frameAccurate": False, "type": 1}],
         }
-        event = await composed(http, *[item(opener, **one)] * 1000)
+        event = await composed(http, *[item(opener, **first)] * 1000)
         shown = (await http.get(f"/api/compose/{event}")).json()
-        assert shown["items"] == [item(opener, **one)] * 1000
+        assert shown["items"] == [item(opener, **first)] * 1000
         [job] = await jobs(http, event)
         job = (await http.get(f"/engine/jobs/{job['id']}")).json()
         assert len(job["parameters"]["playlist"]["items"]) == 1000

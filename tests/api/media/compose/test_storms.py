@@ -64,8 +64,8 @@ def acts(http: httpx.AsyncClient, there: CompositionHandlers, *, event: str, oth
 
 
 async def running(http: httpx.AsyncClient, event: str) -> list[dict[str, Any]]:
-    found = (await http.get("/engine/jobs", params={"search": event, "items": "1000"})).json()
-    return [job for job in found if job["queue_state"] != "broken"]
+    result = (await http.get("/engine/jobs", params={"search": event, "items": "1000"})).json()
+    return [job for job in result if job["queue_state"] != "broken"]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -16,9 +16,9 @@ async def counts(http: httpx.AsyncClient, **query: str) -> dict[str, Any]:
     answer = await http.get("/api/event/counts", params=query)
     assert answer.status_code == 200, answer.text
     shown: dict[str, Any] = answer.json()
-    assert [one["state"] for one in shown["states"]] == sorted(EventState)
-    assert shown["total"] == sum(one["count"] for one in shown["states"])
-    return {one["name"]: one["count"] for one in shown["states"] if one["count"]}
+    assert [state["state"] for state in shown["states"]] == sorted(EventState)
+    assert shown["total"] == sum(state["count"] for state in shown["states"])
+    return {state["name"]: state["count"] for state in shown["states"] if state["count"]}
 
 
 async def test_events_are_counted_by_state_before_and_after_totals_are_added_up(http: httpx.AsyncClient, inner: Core) -> None:

@@ -125,10 +125,10 @@ async def test_a_past_state_shows_the_category_and_properties_of_that_time(http:
     await do(inner, AmendRecord(news, Category, {"label": "Talk"}))
     then = (await http.get(f"/api/audit/event/{made['id']}/state?version=1")).json()["state"]
     assert then == made
-    assert (then["category"], [one["value"] for one in then["customProperties"]]) == ("News", ["1"])
+    assert (then["category"], [custom_property["value"] for custom_property in then["customProperties"]]) == ("News", ["1"])
     now = (await http.get(f"/api/audit/event/{made['id']}/state")).json()["state"]
     assert now == await event(http, made["id"])
-    assert (now["category"], [one["value"] for one in now["customProperties"]]) == ("Talk", ["x"])
+    assert (now["category"], [custom_property["value"] for custom_property in now["customProperties"]]) == ("Talk", ["x"])
 
 
 @every_link

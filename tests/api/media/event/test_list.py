@@ -136,14 +136,14 @@ async def test_a_tag_is_a_whole_name_and_any_of_several_matches(http: httpx.Asyn
 
 
 async def test_a_room_is_a_whole_name_that_two_rooms_may_have(http: httpx.AsyncClient) -> None:
-    one, two = await add_room(http, "Hall"), await add_room(http, "Hall")
-    await add(http, Title="a", RoomId=one)
-    await add(http, Title="b", RoomId=two)
+    first, second = await add_room(http, "Hall"), await add_room(http, "Hall")
+    await add(http, Title="a", RoomId=first)
+    await add(http, Title="b", RoomId=second)
     await add(http, Title="c", RoomId=await add_room(http, "hall"))
     assert set(await titles_of(http, room="Hall")) == {"a", "b"}
     assert await titles_of(http, room="Hal") == []
     assert await titles_of(http, room="Hall\t") == []
-    await http.put(f"/api/room/{one}", json={"name": "Annex"})
+    await http.put(f"/api/room/{first}", json={"name": "Annex"})
     assert await titles_of(http, room="Annex") == ["a"]
 
 

@@ -283,9 +283,9 @@ async def test_an_unknown_state_is_400(http: httpx.AsyncClient, inner: Core) -> 
 
 
 async def test_a_tag_is_added_once_and_found_by_name(http: httpx.AsyncClient, inner: Core) -> None:
-    one = await add(http, Tags=[{"name": "sport"}, {"name": "live"}, {"name": "sport"}])
+    first = await add(http, Tags=[{"name": "sport"}, {"name": "live"}, {"name": "sport"}])
     two = await add(http, Tags=[{"id": new_id(), "name": "live"}, {"name": "Live"}])
-    of_one = (await http.get(f"/api/tag/event/{one['id']}")).json()
+    of_one = (await http.get(f"/api/tag/event/{first['id']}")).json()
     of_two = (await http.get(f"/api/tag/event/{two['id']}")).json()
     assert [tag["name"] for tag in of_one] == ["sport", "live"]
     assert [tag["name"] for tag in of_two] == ["live", "Live"]

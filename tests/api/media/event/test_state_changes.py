@@ -117,8 +117,8 @@ async def test_a_forced_stop_of_a_stopped_event_changes_neither_etag_nor_date(
     assert stopped.headers["etag"] == '"3"'
     clock.forward(hours=1)
     again = await http.put(f"/api/event/forcestop/{key}", headers={"If-Match": '"3"'})
-    found = await http.get(f"/api/event/{key}")
-    for response in (again, found):
+    answer = await http.get(f"/api/event/{key}")
+    for response in (again, answer):
         assert (response.status_code, response.json(), version_of(response)) == (200, stopped.json(), 3)
     listed = await http.get("/api/event/", params={"fromModified": "2031-01-02T12:30:00Z"})
     assert listed.json()["totalCount"] == 0

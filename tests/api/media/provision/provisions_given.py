@@ -72,8 +72,8 @@ class Ends:
     def __init__(self, inner: Core) -> None:
         self._handlers = Provisioning(inner).handlers
 
-    async def tell(self, event: str, run: int, *up: dict[str, Any], left: bool = False) -> None:
-        end = RunEnd(resources=up, left=left, reason="no host" if left else "")
+    async def tell(self, event: str, run: int, *up: dict[str, Any], remaining: bool = False) -> None:
+        end = RunEnd(resources=up, remaining=remaining, reason="no host" if remaining else "")
         await self._handlers.end_run(UUID(event), run, end=end, invocation=Invocation.by("system"))
 
 
@@ -82,5 +82,5 @@ async def resources(http: httpx.AsyncClient, event: str, *, status: int = 200) -
 
 
 async def shown(http: httpx.AsyncClient, event: str) -> dict[str, Any]:
-    found: dict[str, Any] = (await http.get(f"/api/event/{event}")).json()
-    return found
+    result: dict[str, Any] = (await http.get(f"/api/event/{event}")).json()
+    return result

@@ -37,7 +37,7 @@ PATH = "/api/provision/callback/aws/0123456789abcdef"
 
 
 @pytest.fixture
-def known(inner: Core, database_url: str, outbound: GuardedClient, tmp_path: Path) -> dict[Any, Any]:
+def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, tmp_path: Path) -> dict[Any, Any]:
     install(tmp_path / "aws", url="https://provisioner.example", key=KEY, callbackSecret=SECRET)
     install(tmp_path / "silent", url="https://provisioner.example", key=KEY)
     return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES, templates=tmp_path)

@@ -53,12 +53,12 @@ async def test_an_event_is_provisioned_and_shows_it_in_one_append(http: httpx.As
     }
     assert (answer.status_code, answer.json()) == (200, {**summary, "resourcesJson": "[]"})
     assert (await shown(http, event))["provisionInfo"] == summary
-    appended = [one for one in await logged(inner) if one.topic.startswith("provision.") or "provision_state" in one.topic]
-    assert [one.topic for one in appended] == ["event.provision_state_changed", "provision.opened", "provision.requested"]
-    assert [one.position - appended[0].position for one in appended] == [0, 1, 2]
+    appended = [event for event in await logged(inner) if event.topic.startswith("provision.") or "provision_state" in event.topic]
+    assert [event.topic for event in appended] == ["event.provision_state_changed", "provision.opened", "provision.requested"]
+    assert [entry.position - appended[0].position for entry in appended] == [0, 1, 2]
     await ends.tell(event, 1, *UP)
-    found = await info(http, event)
-    assert (found["state"], found["stateString"], json.loads(found["resourcesJson"])) == (3, "PROVISIONED", list(UP))
+    result = await info(http, event)
+    assert (result["state"], result["stateString"], json.loads(result["resourcesJson"])) == (3, "PROVISIONED", list(UP))
     assert await resources(http, event) == {
         "eventId": event,
         "state": 3,
@@ -80,7 +80,7 @@ async def test_the_state_table(http: httpx.AsyncClient, ends: Ends) -> None:
     await reset(http, event, status=409)
     await ends.tell(event, 1, *UP)
     assert (await info(http, event))["stateString"] == "TERMINATING", "a late end of an earlier run"
-    await ends.tell(event, 2, left=True)
+    await ends.tell(event, 2, remaining=True)
     assert (await info(http, event))["stateString"] == "TERMINATING_FAILED"
     assert (await terminate(http, event))["stateString"] == "TERMINATING"
     await ends.tell(event, 3)
@@ -88,7 +88,7 @@ async def test_the_state_table(http: httpx.AsyncClient, ends: Ends) -> None:
     assert (ended["stateString"], ended["terminatedAt"], ended["resourcesJson"]) == ("TERMINATED", TIME, "[]")
     assert (await terminate(http, event))["stateString"] == "TERMINATED"
     assert (await provision(http, event))["terminatedAt"] is None
-    await ends.tell(event, 4, left=True)
+    await ends.tell(event, 4, remaining=True)
     assert (await info(http, event))["stateString"] == "PROVISIONING_FAILED"
     assert (await reset(http, event))["stateString"] == "SCHEDULED"
     await ends.tell(event, 4, *UP)
@@ -102,8 +102,8 @@ async def test_without_infrastructure_there_is_nothing_to_end(http: httpx.AsyncC
     event = str((await add(http))["id"])
     await info(http, event, status=404)
     assert (await ask(http, event))["stateString"] == state
-    found = await info(http, event)
-    assert (found["stateString"], found["infrastructureKey"]) == (state, event)
+    result = await info(http, event)
+    assert (result["stateString"], result["infrastructureKey"]) == (state, event)
 
 
 async def test_resources_of_an_event_that_is_not_provisioned_are_those_of_its_profile(http: httpx.AsyncClient) -> None:
@@ -188,27 +188,27 @@ async def test_channel_and_profile_are_held_while_provisioning(http: httpx.Async
     before = (await shown(http, event))["infrastructureProfileId"]
     await provision(http, event)
     change = {"id": event, "infrastructureProfileId": other, "title": "Final"}
-    held = (await http.post("/api/event/", json=change)).json()
-    assert (held["infrastructureProfileId"], held["title"]) == (before, "Final")
+    owned = (await http.post("/api/event/", json=change)).json()
+    assert (owned["infrastructureProfileId"], owned["title"]) == (before, "Final")
     await ends.tell(event, 1, *UP)
     assert (await http.post("/api/event/", json=change)).json()["infrastructureProfileId"] == other
 
 
 async def test_events_are_found_by_their_state(http: httpx.AsyncClient, ends: Ends) -> None:
-    one, two = await event_with(http), await event_with(http)
+    first, second = await event_with(http), await event_with(http)
     await add(http)
-    await provision(http, one)
-    await provision(http, two)
-    await ends.tell(two, 1, *UP)
+    await provision(http, first)
+    await provision(http, second)
+    await ends.tell(second, 1, *UP)
 
-    async def found(states: str) -> set[str]:
+    async def event_ids(states: str) -> set[str]:
         page = (await http.get("/api/event/", params={"provisionState": states})).json()
         assert page["totalCount"] == len(page["results"])
         return {event["id"] for event in page["results"]}
 
-    assert await found("PROVISIONING") == await found("1") == {one}
-    assert await found("1,provisioned") == {one, two}
-    assert await found("SCHEDULED,TERMINATED") == set()
+    assert await event_ids("PROVISIONING") == await event_ids("1") == {first}
+    assert await event_ids("1,provisioned") == {first, second}
+    assert await event_ids("SCHEDULED,TERMINATED") == set()
 
 
 async def test_a_deleted_event_is_terminated_in_the_same_append(http: httpx.AsyncClient, inner: Core, ends: Ends) -> None:
@@ -257,9 +257,9 @@ PLAN_AT = iso(NOON)
 class TestHealth:
     async def late(self, http: httpx.AsyncClient, which: str, **query: Any) -> dict[str, str]:
         answer = await http.get(f"/api/health/live/dynamic/stream/{which}/", params=query)
-        found: dict[str, str] = answer.json()
-        assert answer.status_code == (415 if found else 200)
-        return found
+        result: dict[str, str] = answer.json()
+        assert answer.status_code == (415 if result else 200)
+        return result
 
     async def test_events_that_are_not_provisioned_in_time(self, http: httpx.AsyncClient, clock: HandClock, ends: Ends) -> None:
         event = await event_with(http, scheduledProvisionAt=PLAN_AT)

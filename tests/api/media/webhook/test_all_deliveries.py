@@ -34,11 +34,11 @@ async def given(http: httpx.AsyncClient, inner: Core) -> tuple[Deliveries, Deliv
 async def places(http: httpx.AsyncClient, **query: Any) -> list[tuple[str, int]]:
     answer = await http.get(PATH, params=query)
     assert answer.status_code == 200, answer.text
-    return [(one["webhookId"], one["position"]) for one in answer.json()["results"]]
+    return [(result["webhookId"], result["position"]) for result in answer.json()["results"]]
 
 
 async def test_every_page_goes_on_where_the_one_before_ended(http: httpx.AsyncClient, given: tuple[Deliveries, Deliveries]) -> None:
-    first, second = (str(one.webhook) for one in given)
+    first, second = (str(entry.webhook) for entry in given)
     third = sorted([(first, 3), (second, 3)], reverse=True)
     whole = [(second, 5), (second, 4), *third, (second, 2), (first, 1)]
     assert await places(http) == whole
@@ -46,17 +46,17 @@ async def test_every_page_goes_on_where_the_one_before_ended(http: httpx.AsyncCl
     address: str | None = f"{PATH}?pageSize=2"
     while address and len(seen) < 10:
         page = (await http.get(address)).json()
-        seen += [(one["webhookId"], one["position"]) for one in page["results"]]
+        seen += [(result["webhookId"], result["position"]) for result in page["results"]]
         address = page["next"]
     assert seen == whole
     shown = (await http.get(PATH, params={"state": "FAILED", "pageSize": 1, "before": given[1].id(5, OTHER)})).json()["results"]
-    [one] = (await http.get(f"/api/webhook/{second}/deliveries/", params={"state": 2})).json()["results"][1:]
-    assert shown == [one | {"webhookUrl": (await http.get(f"/api/webhook/{second}")).json()["webhookUrl"]}]
-    assert one["attempts"][0]["status"] == 500
+    [answer] = (await http.get(f"/api/webhook/{second}/deliveries/", params={"state": 2})).json()["results"][1:]
+    assert shown == [answer | {"webhookUrl": (await http.get(f"/api/webhook/{second}")).json()["webhookUrl"]}]
+    assert answer["attempts"][0]["status"] == 500
 
 
 async def test_filters_combine(http: httpx.AsyncClient, given: tuple[Deliveries, Deliveries]) -> None:
-    first, second = (str(one.webhook) for one in given)
+    first, second = (str(entry.webhook) for entry in given)
     after, until = [(NOON + timedelta(seconds=seconds)).isoformat() for seconds in (2, 4)]
     assert await places(http, state="failed") == [(second, 5), (second, 4)]
     assert await places(http, state="DELIVERED") == [(first, 1)]
@@ -81,7 +81,7 @@ async def test_a_callback_shows_them_to_its_client_and_to_an_admin(
     for name, shown in (("studio", [(str(callback.webhook), 9)]), ("stranger", [])):
         headers = {"API-KEY": await introduce(inner, name, "operator")}
         answer = await http.get(PATH, params=about, headers=headers)
-        assert [(one["webhookId"], one["position"]) for one in answer.json()["results"]] == shown
+        assert [(result["webhookId"], result["position"]) for result in answer.json()["results"]] == shown
         resent = await http.post(
             f"{PATH}resend/", json={"ids": [str(delivery_id(callback.webhook, 9, ordering_key="job:17"))]}, headers=headers
         )
@@ -101,9 +101,9 @@ async def test_several_are_sent_again_and_each_says_whether(
     answers = [await http.post(f"{PATH}resend/", json={"ids": ids}, headers=key) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
     assert answers[0].json()["requeued"] == 2
-    told = [(one["id"], one["error"]) for one in answers[0].json()["results"]]
+    reported = [(result["id"], result["error"]) for result in answers[0].json()["results"]]
     reasons = [None, None, "it is already pending", "the webhook is disabled", "there is no such delivery"]
-    assert told == list(zip(ids, reasons, strict=False))
+    assert reported == list(zip(ids, reasons, strict=False))
     assert await places(http, state="FAILED") == []
     assert await last(inner) == before
 
@@ -123,7 +123,7 @@ async def test_a_list_of_ids_that_is_none_is_refused(http: httpx.AsyncClient, id
 
 
 @pytest.mark.parametrize(
-    ("until", "told"),
+    ("until", "expected"),
     [
         ("NULL", ("closed", True, False)),
         ("now() + interval '9 s'", ("open", True, True)),
@@ -131,7 +131,7 @@ async def test_a_list_of_ids_that_is_none_is_refused(http: httpx.AsyncClient, id
     ],
 )
 async def test_the_circuit_breaker_of_an_endpoint_is_shown(
-    http: httpx.AsyncClient, inner: Core, until: str, told: tuple[str, bool, bool]
+    http: httpx.AsyncClient, inner: Core, until: str, expected: tuple[str, bool, bool]
 ) -> None:
     webhook = await add_webhook(http)
     [health] = (await http.get("/api/webhook/health")).json()
@@ -141,4 +141,4 @@ async def test_the_circuit_breaker_of_an_endpoint_is_shown(
         (webhook,),
     )
     [health] = (await http.get("/api/webhook/health")).json()
-    assert (health["circuit"], health["circuitSince"] is not None, health["circuitUntil"] is not None) == told
+    assert (health["circuit"], health["circuitSince"] is not None, health["circuitUntil"] is not None) == expected

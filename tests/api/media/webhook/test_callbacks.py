@@ -42,7 +42,7 @@ async def test_callbacks_are_listed_by_client_in_pages(http: httpx.AsyncClient, 
 
     async def ids(**query: object) -> list[str]:
         answer = await http.get("/api/webhook/callback/", params=query)  # type: ignore[arg-type]
-        return [one["id"] for one in answer.json()["results"]]
+        return [result["id"] for result in answer.json()["results"]]
 
     assert await ids() == made
     assert await ids(order="DESC", pageSize=1) == made[2:]
@@ -56,8 +56,8 @@ async def test_no_family_shows_or_changes_webhooks_of_another(http: httpx.AsyncC
     event = (await add(http))["id"]
     others = [f"/api/webhook/{await add_webhook(http, **about)}" for about in ({}, {"eventId": event})]
     before = await last(inner)
-    assert [one["id"] for one in (await http.get("/api/webhook/")).json()] == [others[0].rpartition("/")[2]]
-    assert [one["id"] for one in (await http.get(f"/api/webhook/event/{event}")).json()] == [others[1].rpartition("/")[2]]
+    assert [record["id"] for record in (await http.get("/api/webhook/")).json()] == [others[0].rpartition("/")[2]]
+    assert [record["id"] for record in (await http.get(f"/api/webhook/event/{event}")).json()] == [others[1].rpartition("/")[2]]
     for asked in (path, f"{path}/event/", *(f"{other}/callback/" for other in others), f"/api/webhook/{UNKNOWN}/callback/"):
         assert (await http.get(asked)).status_code == 204, asked
     key = path.rpartition("/")[2]
@@ -104,18 +104,18 @@ async def test_deliveries_of_a_callback_have_a_job(http: httpx.AsyncClient, inne
     await given.make_callback(7, job=17)
     await given.make_callback(8, job=18)
     answer = (await http.get(f"{path}/deliveries/")).json()
-    assert [(one["eventId"], one["jobId"], one["action"]) for one in answer["results"]] == [
+    assert [(result["eventId"], result["jobId"], result["action"]) for result in answer["results"]] == [
         (None, 18, "started"),
         (None, 17, "started"),
     ]
     assert answer["results"][0]["payload"]["job_id"] == 18
-    found = (await http.get(f"{path}/deliveries/", params={"jobId": 17})).json()["results"]
-    assert [one["position"] for one in found] == [7]
+    results = (await http.get(f"{path}/deliveries/", params={"jobId": 17})).json()["results"]
+    assert [entry["position"] for entry in results] == [7]
     assert (await http.get(f"{path}/deliveries/", params={"jobId": 17, "eventId": UNKNOWN})).json()["results"] == []
-    following = (await http.get(f"{path}/deliveries/", params={"jobId": 17, "pageSize": 1, "before": found[0]["id"]})).json()
+    following = (await http.get(f"{path}/deliveries/", params={"jobId": 17, "pageSize": 1, "before": results[0]["id"]})).json()
     assert (following["results"], following["next"]) == ([], None)
     await given.finish(7, error="The answer was 500 Internal Server Error.")
-    again = await http.post(f"{path}/deliveries/{found[0]['id']}/resend")
+    again = await http.post(f"{path}/deliveries/{results[0]['id']}/resend")
     assert (again.status_code, again.json()["jobId"], again.json()["state"]) == (200, 17, "PENDING")
     assert fields_of(await http.get(f"{path}/deliveries/", params={"jobId": 0})) == ["jobId"]
 

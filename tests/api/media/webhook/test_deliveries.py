@@ -26,7 +26,7 @@ async def page(http: httpx.AsyncClient, given: Deliveries, **query: Any) -> dict
 
 
 async def positions(http: httpx.AsyncClient, given: Deliveries, **query: Any) -> list[int]:
-    return [one["position"] for one in (await page(http, given, **query))["results"]]
+    return [result["position"] for result in (await page(http, given, **query))["results"]]
 
 
 async def test_a_pending_delivery_is_shown_with_its_payload(http: httpx.AsyncClient, given: Deliveries) -> None:
@@ -86,15 +86,15 @@ async def test_tries_are_shown_in_order(http: httpx.AsyncClient, given: Deliveri
 
 async def test_tries_belong_to_their_own_delivery(http: httpx.AsyncClient, inner: Core, given: Deliveries) -> None:
     another = Deliveries(inner, await add_webhook(http))
-    for those in (given, another):
-        await those.make(7)
-        await those.make(7, event=OTHER)
+    for rows in (given, another):
+        await rows.make(7)
+        await rows.make(7, event=OTHER)
     await given.attempt(7)
-    assert [(one["eventId"], len(one["attempts"])) for one in (await page(http, given))["results"]] == [
+    assert [(result["eventId"], len(result["attempts"])) for result in (await page(http, given))["results"]] == [
         (str(OTHER), 0),
         (str(FINAL), 1),
     ]
-    assert [len(one["attempts"]) for one in (await page(http, another))["results"]] == [0, 0]
+    assert [len(result["attempts"]) for result in (await page(http, another))["results"]] == [0, 0]
 
 
 async def test_pages_of_deliveries_are_newest_first(http: httpx.AsyncClient, given: Deliveries) -> None:
@@ -105,7 +105,7 @@ async def test_pages_of_deliveries_are_newest_first(http: httpx.AsyncClient, giv
     following = f"/api/webhook/{given.webhook}/deliveries/?pageSize=1"
     while following:
         shown = (await http.get(following)).json()
-        seen += [(one["position"], one["eventId"]) for one in shown["results"]]
+        seen += [(result["position"], result["eventId"]) for result in shown["results"]]
         following = shown["next"]
     assert seen == [(5, str(FINAL)), (4, str(FINAL)), (3, str(OTHER)), (3, str(FINAL)), (2, str(FINAL)), (1, str(FINAL))]
     assert (await page(http, given, pageSize=6))["next"] is None

@@ -43,8 +43,8 @@ async def test_each_webhook_says_what_waits_and_what_failed_within_a_day(
     }
     assert (other["webhookId"], other["pending"], other["failed"], other["failingSince"]) == (quiet, 0, 0, None)
     clock.forward(days=2)
-    assert [one["failed"] for one in (await http.get("/api/webhook/health")).json()] == [0, 0]
+    assert [record["failed"] for record in (await http.get("/api/webhook/health")).json()] == [0, 0]
     await http.put(f"/api/webhook/{given.webhook}", json={"disabledAt": "2031-01-02T13:00:00Z"})
-    [disabled] = [one for one in (await http.get("/api/webhook/health")).json() if one["disabledAt"]]
+    [disabled] = [record for record in (await http.get("/api/webhook/health")).json() if record["disabledAt"]]
     assert (disabled["webhookId"], disabled["nextTryAt"]) == (str(given.webhook), None)
     assert await last(inner) == before + 1

@@ -117,14 +117,21 @@ async def test_a_callback_gets_a_sample_job_at_the_whole_address_of_its_latest_j
         shown = await http.post(f"/api/webhook/{key}/test/")
         [got] = receiver.got
     assert (shown.json()["delivered"], "s3cret" in shown.text) == (True, False)
-    told = json.loads(got.body)
-    assert (told["job_id"], told["status"], told["client"], told["time"]) == (0, "completed", "admin", "2031-01-02T12:00:00.000Z")
+    reported = json.loads(got.body)
+    assert (reported["job_id"], reported["status"], reported["client"], reported["time"]) == (
+        0,
+        "completed",
+        "admin",
+        "2031-01-02T12:00:00.000Z",
+    )
     assert (got.path, got.query, got.headers["authorization"]) == ("/hook", "token=s3cret", "Basic dTpw")
     assert signature(secret, got) in got.headers["webhook-signature"].split(" ")
 
 
-@pytest.mark.parametrize(("status", "told"), [(500, "500 Internal Server Error"), (302, "302 Found"), (410, "410 Gone")])
-async def test_a_failed_test_is_reported_and_changes_nothing(http: httpx.AsyncClient, inner: Core, status: int, told: str) -> None:
+@pytest.mark.parametrize(("status", "expected"), [(500, "500 Internal Server Error"), (302, "302 Found"), (410, "410 Gone")])
+async def test_a_failed_test_is_reported_and_changes_nothing(
+    http: httpx.AsyncClient, inner: Core, status: int, expected: str
+) -> None:
     async with Receiver(lambda _: web.Response(status=status, text="no", headers={"location": "/elsewhere"})) as receiver:
         path, _ = await made(http, receiver.url)
         before = await last(inner)
@@ -133,7 +140,7 @@ async def test_a_failed_test_is_reported_and_changes_nothing(http: httpx.AsyncCl
     assert (shown["delivered"], shown["status"], shown["error"], shown["response"]) == (
         False,
         status,
-        f"The answer was {told}.",
+        f"The answer was {expected}.",
         "no",
     )
     assert (await http.get(path)).json()["disabledAt"] is None

@@ -51,9 +51,9 @@ async def test_a_finished_delivery_becomes_pending_under_the_same_id(
     assert (shown["finishedAt"], len(shown["attempts"])) == (None, 1)
     assert shown["dueAt"] is not None
     assert await given.rows() == [(7, *AGAIN)]
-    found = await http.get(path)
-    assert (found.json(), found.headers["etag"]) == (shown, answer.headers["etag"])
-    assert found.headers["etag"] != finished
+    result = await http.get(path)
+    assert (result.json(), result.headers["etag"]) == (shown, answer.headers["etag"])
+    assert result.headers["etag"] != finished
     assert await last(inner) == before
 
 
@@ -66,12 +66,12 @@ async def test_a_pending_delivery_is_not_sent_again(http: httpx.AsyncClient, giv
 
 async def test_everything_that_failed_since_then_becomes_pending(http: httpx.AsyncClient, inner: Core, given: Deliveries) -> None:
     another = Deliveries(inner, await add_webhook(http))
-    for those in (given, another):
-        await those.make(1, 2, 3, 4)
-        await those.make(5, event=OTHER, error=DISABLED)
+    for rows in (given, another):
+        await rows.make(1, 2, 3, 4)
+        await rows.make(5, event=OTHER, error=DISABLED)
         for position in (1, 3):
-            await those.finish(position, ANSWERED)
-        await those.finish(4)
+            await rows.finish(position, ANSWERED)
+        await rows.finish(4)
     before = await last(inner)
     answer = await recover(http, given, "2031-01-02T13:00:03.000+01:00")
     assert (answer.status_code, answer.json()) == (200, {"requeued": 2})
@@ -132,7 +132,7 @@ async def test_senders_are_notified_of_the_webhook_only_when_something_changed(
         await given.finish(7, ANSWERED)
         await recover(http, given, "2031-01-01")
         await listener.execute("NOTIFY medialedger_deliveries, 'end'")
-        told = [notice.payload async for notice in listener.notifies(timeout=60, stop_after=3)]
+        reported = [notice.payload async for notice in listener.notifies(timeout=60, stop_after=3)]
     finally:
         await listener.close()
-    assert told == [str(given.webhook), str(given.webhook), "end"]
+    assert reported == [str(given.webhook), str(given.webhook), "end"]

@@ -17,7 +17,7 @@ from api.wiring.core import Core
 from domain.webhook.secret import decode_secret
 from tests.api.asking import add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.test_configuration_secrecy import tables
-from tests.api.media.test_configuration_secrets import held, rows
+from tests.api.media.test_configuration_secrets import rows, secrets_of
 from tests.conftest import NOON
 
 MARK = "swordfish"
@@ -44,9 +44,9 @@ WITH_SECRETS = {
 
 async def opened(inner: Core, key: str) -> dict[str, str | None]:
     """The decrypted secrets of a webhook. The vault has no others."""
-    found = await held(inner, f"webhook:{key}")
-    assert len(await rows(inner)) == len(found)
-    return found
+    result = await secrets_of(inner, f"webhook:{key}")
+    assert len(await rows(inner)) == len(result)
+    return result
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ async def test_a_credential_stays_with_its_header(http: httpx.AsyncClient, inner
     moved = text(header("x-api-key", None), header("Authorization", "Bearer new"), SITE)
     changed = await http.put(f"/api/webhook/{key}", json={JSON: moved})
     assert changed.json()[JSON] == moved.replace('"Bearer new"', "null")
-    found = await opened(inner, key)
-    assert (found["header:x-api-key"], found["header:authorization"]) == (f"{MARK}-3", "Bearer new")
+    result = await opened(inner, key)
+    assert (result["header:x-api-key"], result["header:authorization"]) == (f"{MARK}-3", "Bearer new")
     await http.put(f"/api/webhook/{key}", json={JSON: text(SITE)})
     assert (await opened(inner, key)).keys() == {"signing", "password"}
     before = await rows(inner)
@@ -136,8 +136,8 @@ async def test_after_many_concurrent_rotations_two_secrets_are_stored(http: http
     key = await add_webhook(http)
     answers = await asyncio.gather(*(http.post(f"/api/webhook/{key}/secret/") for _ in range(10)))
     assert await topics(inner, f"webhook:{key}") == ["webhook.registered", *["webhook.amended"] * 10]
-    left = await opened(inner, key)
-    assert set(left.values()) < {answer.json()["secret"] for answer in answers}
+    remaining = await opened(inner, key)
+    assert set(remaining.values()) < {answer.json()["secret"] for answer in answers}
 
 
 async def test_a_repeat_shows_everything_but_the_secret(http: httpx.AsyncClient, inner: Core) -> None:

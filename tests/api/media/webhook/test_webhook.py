@@ -46,8 +46,8 @@ async def test_a_system_wide_webhook_is_added_and_read_back(http: httpx.AsyncCli
     assert (added.status_code, shown) == (200, {"id": shown["id"], **BARE})
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret)
     assert (added.headers["etag"], added.headers["cache-control"]) == ('"1"', "no-store")
-    found = await http.get(f"{PATH}/{shown['id']}?noCache=true")
-    assert (found.status_code, found.json(), found.headers["etag"]) == (200, shown, '"1"')
+    answer = await http.get(f"{PATH}/{shown['id']}?noCache=true")
+    assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, shown, '"1"')
     assert await topics(inner, f"webhook:{shown['id']}") == ["webhook.registered"]
     [event] = await logged(inner, f"webhook:{shown['id']}")
     assert event.data.keys() == {"timestamp", "webhook_url", "secrets"}
@@ -71,8 +71,8 @@ async def test_a_webhook_of_an_event_is_added_under_both_spellings(http: httpx.A
     secret = shown.pop("secret")
     assert (added.status_code, secret[:6]) == (200, "whsec_")
     assert shown == {"id": shown["id"], "eventId": event_id, **BARE}
-    found = await http.get(f"{PATH}/{shown['id']}/event/")
-    assert (found.status_code, found.json()) == (200, shown)
+    answer = await http.get(f"{PATH}/{shown['id']}/event/")
+    assert (answer.status_code, answer.json()) == (200, shown)
     assert (await http.get(f"{PATH}/event/{event_id}")).json() == [shown]
 
 
@@ -116,8 +116,8 @@ async def test_the_two_families_never_show_each_other(http: httpx.AsyncClient, i
     assert_problem(await http.post(f"{PATH}/", json={"id": hook, "useJsonBody": False}), 404)
     assert_problem(await http.post("/api/webook/event/", json={"id": key, "eventId": event_id}), 404)
     assert await last(inner) == before
-    assert [one["id"] for one in (await http.get(f"{PATH}/")).json()] == [key]
-    assert [one["id"] for one in (await http.get(f"{PATH}/event/{event_id}/")).json()] == [hook]
+    assert [record["id"] for record in (await http.get(f"{PATH}/")).json()] == [key]
+    assert [record["id"] for record in (await http.get(f"{PATH}/event/{event_id}/")).json()] == [hook]
 
 
 async def test_lists_are_in_the_order_of_creation_and_204_without_any(
@@ -132,8 +132,8 @@ async def test_lists_are_in_the_order_of_creation_and_204_without_any(
             keys.append(await add_webhook(http, **fields))
         await http.put(f"{PATH}/{keys[0]}{'/event/' if fields else ''}", json={"useJsonBody": False})
         listed = (await http.get(path)).json()
-        assert [one["id"] for one in listed] == keys
-        assert all("secret" not in one for one in listed)
+        assert [record["id"] for record in listed] == keys
+        assert all("secret" not in entry for entry in listed)
 
 
 async def test_a_deleted_webhook_of_either_family_is_gone(http: httpx.AsyncClient, inner: Core, event_id: str) -> None:
@@ -157,14 +157,14 @@ async def test_a_deleted_webhook_of_either_family_is_gone(http: httpx.AsyncClien
 
 
 async def test_a_webhook_moves_to_another_event_but_never_out_of_its_family(http: httpx.AsyncClient, inner: Core) -> None:
-    one, other = [str((await add(http))["id"]) for _ in range(2)]
-    key = await add_webhook(http, eventId=one)
-    assert (await http.put(f"{PATH}/{key}/event/", json={"eventId": None})).json()["eventId"] == one
+    first, other = [str((await add(http))["id"]) for _ in range(2)]
+    key = await add_webhook(http, eventId=first)
+    assert (await http.put(f"{PATH}/{key}/event/", json={"eventId": None})).json()["eventId"] == first
     before = await last(inner)
     assert_problem(await http.put(f"{PATH}/{key}/event/", json={"eventId": UNKNOWN}), 404)
     assert await last(inner) == before
     assert (await http.put(f"{PATH}/{key}/event/", json={"eventId": other})).json()["eventId"] == other
-    assert (await http.get(f"{PATH}/event/{one}")).status_code == 204
+    assert (await http.get(f"{PATH}/event/{first}")).status_code == 204
     assert len((await http.get(f"{PATH}/event/{other}")).json()) == 1
     bare = await add_webhook(http)
     assert "eventId" not in (await http.put(f"{PATH}/{bare}", json={"eventId": other})).json()

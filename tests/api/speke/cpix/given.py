@@ -56,9 +56,9 @@ def tree(document: bytes) -> etree._Element:
     return etree.fromstring(document)
 
 
-def one(root: etree._Element, path: str) -> etree._Element:
-    (found,) = root.findall(path, NS)
-    return found
+def single(root: etree._Element, path: str) -> etree._Element:
+    (result,) = root.findall(path, NS)
+    return result
 
 
 def v1(*, root: str = 'id="match-17"', keys: str | None = None, systems: str | None = None, more: str = "") -> str:

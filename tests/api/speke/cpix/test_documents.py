@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 
 from domain.drm import pssh
-from tests.api.speke.cpix.given import DOCUMENTS, FAIRPLAY, NS, PLAYREADY, WIDEVINE, answered, one, tree
+from tests.api.speke.cpix.given import DOCUMENTS, FAIRPLAY, NS, PLAYREADY, WIDEVINE, answered, single, tree
 
 NAMES = sorted(path.name.removesuffix(".request.xml") for path in DOCUMENTS.glob("*.request.xml"))
 AS_SHOWN = ("spec-widevine-playready", "spec-widevine", "spec-fairplay")
@@ -61,10 +61,10 @@ def test_all_but_what_is_filled_stays(name: str) -> None:
     own = {"Data", "Secret", "PlainValue"}
     if name in AS_SHOWN:
         own |= {"ProtectionHeader", "PSSH", "URIExtXKey", "KeyFormat", "KeyFormatVersions"}
-    told = [node for node in after.iter() if not (isinstance(node.tag, str) and node.tag.rpartition("}")[2] in own)]
+    reported = [node for node in after.iter() if not (isinstance(node.tag, str) and node.tag.rpartition("}")[2] in own)]
     asked = [node for node in before.iter() if not (isinstance(node.tag, str) and node.tag.rpartition("}")[2] in own)]
-    assert [node.tag for node in told] == [node.tag for node in asked]
-    for old, new in zip(asked, told, strict=True):
+    assert [node.tag for node in reported] == [node.tag for node in asked]
+    for old, new in zip(asked, reported, strict=True):
         assert [(name, new.get(name)) for name, value in old.items() if value] == [
             (name, value) for name, value in old.items() if value
         ]
@@ -73,10 +73,10 @@ def test_all_but_what_is_filled_stays(name: str) -> None:
 def test_widevine_and_playready_as_document_1_shows_them() -> None:
     answer = answer_of("spec-widevine-playready")
     root = tree(answer)
-    kid = one(root, ".//cpix:ContentKey").get("kid")
-    assert one(root, ".//cpix:ContentKey").get("explicitIV") == ""
+    kid = single(root, ".//cpix:ContentKey").get("kid")
+    assert single(root, ".//cpix:ContentKey").get("explicitIV") == ""
     assert [system.get("kid") for system in root.findall(".//cpix:DRMSystem", NS)] == [kid, kid]
-    playready = one(root, f".//cpix:DRMSystem[@systemId='{PLAYREADY}']")
+    playready = single(root, f".//cpix:DRMSystem[@systemId='{PLAYREADY}']")
     assert [child.tag for child in playready] == [f"{{{NS['speke']}}}ProtectionHeader", f"{{{NS['cpix']}}}PSSH"]
     header, box = (b64decode(child.text or "") for child in playready)
     assert pssh.parsed(box).data == header
@@ -89,10 +89,10 @@ def test_widevine_and_playready_as_document_1_shows_them() -> None:
 def test_fairplay_as_document_1_shows_it() -> None:
     answer = answer_of("spec-fairplay")
     root = tree(answer)
-    key = one(root, ".//cpix:ContentKey")
+    key = single(root, ".//cpix:ContentKey")
     assert len(b64decode(key.get("explicitIV", ""), validate=True)) == 16
-    assert len(b64decode(one(root, ".//pskc:PlainValue").text or "", validate=True)) == 16
-    uri, key_format, versions = one(root, f".//cpix:DRMSystem[@systemId='{FAIRPLAY}']")
+    assert len(b64decode(single(root, ".//pskc:PlainValue").text or "", validate=True)) == 16
+    uri, key_format, versions = single(root, f".//cpix:DRMSystem[@systemId='{FAIRPLAY}']")
     assert b64decode(uri.text or "").decode() == f"skd://keys.example/acme/match-17?kid={key.get('kid')}"
     assert (key_format.text, versions.text) == ("Y29tLmFwcGxlLnN0cmVhbWluZ2tleWRlbGl2ZXJ5", "MQ==")
     for shown in (b'<URIExtXKey xmlns="urn:dashif:org:cpix">', b'<KeyFormat xmlns="urn:aws:amazon:com:speke">'):
@@ -100,7 +100,7 @@ def test_fairplay_as_document_1_shows_it() -> None:
 
 
 def test_the_drm_set_asked_for_does_not_matter() -> None:
-    keys = {one(tree(answer_of(name)), ".//pskc:PlainValue").text for name in AS_SHOWN}
+    keys = {single(tree(answer_of(name)), ".//pskc:PlainValue").text for name in AS_SHOWN}
     assert len(keys) == 1
 
 
@@ -125,16 +125,16 @@ def test_eight_keys_and_three_systems_as_awss_suite_wants_them() -> None:
     assert len({key.text for key in root.findall(".//pskc:PlainValue", NS)}) == 8
     for system in root.findall(".//cpix:DRMSystem", NS):
         media, master = (
-            b64decode(one(system, f"cpix:HLSSignalingData[@playlist='{of}']").text or "") for of in ("media", "master")
+            b64decode(single(system, f"cpix:HLSSignalingData[@playlist='{of}']").text or "") for of in ("media", "master")
         )
         assert media.startswith(b"#EXT-X-KEY:METHOD=SAMPLE-AES,URI=")
         assert master == media.replace(b"#EXT-X-KEY", b"#EXT-X-SESSION-KEY")
-        box = one(system, "cpix:PSSH").text
+        box = single(system, "cpix:PSSH").text
         if system.get("systemId") == FAIRPLAY:
             assert box is None
             assert b'KEYFORMAT="com.apple.streamingkeydelivery"' in media
             continue
-        protection = b"<all>" + b64decode(one(system, "cpix:ContentProtectionData").text or "") + b"</all>"
+        protection = b"<all>" + b64decode(single(system, "cpix:ContentProtectionData").text or "") + b"</all>"
         assert tree(protection)[0].text == box
     smooth = [element.text for element in root.findall(".//cpix:SmoothStreamingProtectionHeaderData", NS)]
     assert all(smooth)
@@ -144,5 +144,5 @@ def test_eight_keys_and_three_systems_as_awss_suite_wants_them() -> None:
 def test_v2_1_is_echoed_with_its_windows() -> None:
     root = tree(answer_of("widevine-cenc-v2.1"))
     assert (root.get("version"), root.get("contentId"), root.get("id")) == ("2.4", "live-1", None)
-    period = one(root, ".//cpix:ContentKeyPeriod")
+    period = single(root, ".//cpix:ContentKeyPeriod")
     assert (period.get("start"), period.get("end")) == ("2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z")

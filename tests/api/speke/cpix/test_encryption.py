@@ -20,7 +20,7 @@ from lxml import etree
 from api.speke.cpix.encryption import DocumentKeys
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run, read
-from tests.api.speke.cpix.given import DOCUMENTS, FAIRPLAY, KID, NS, answered, given_for, one, system, tree, v1
+from tests.api.speke.cpix.given import DOCUMENTS, FAIRPLAY, KID, NS, answered, given_for, single, system, tree, v1
 
 OAEP = "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p"
 AES_CBC = "http://www.w3.org/2001/04/xmlenc#aes256-cbc"
@@ -35,9 +35,9 @@ def certificate(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
 
 def delivery(*certificates: str, more: str = "") -> str:
     data = "".join(
-        f'<cpix:DeliveryData id="to-{place}"><cpix:DeliveryKey><ds:X509Data><ds:X509Certificate>{one}</ds:X509Certificate>'
+        f'<cpix:DeliveryData id="to-{place}"><cpix:DeliveryKey><ds:X509Data><ds:X509Certificate>{entry}</ds:X509Certificate>'
         f"</ds:X509Data></cpix:DeliveryKey>{more}<cpix:Description>d</cpix:Description></cpix:DeliveryData>"
-        for place, one in enumerate(certificates)
+        for place, entry in enumerate(certificates)
     )
     return f"<cpix:DeliveryDataList>{data}</cpix:DeliveryDataList>"
 
@@ -52,15 +52,15 @@ def opened(recipient: etree._Element, private: rsa.RSAPrivateKey) -> tuple[bytes
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     oaep = PKCS1_OAEP.new(RSA.import_key(pem))
     value = "/pskc:EncryptedValue[enc:EncryptionMethod]/enc:CipherData/enc:CipherValue"
-    document_key = one(recipient, f"cpix:DocumentKey/cpix:Data/pskc:Secret{value}")
-    mac_key = one(recipient, f"cpix:MACMethod/cpix:Key{value}")
+    document_key = single(recipient, f"cpix:DocumentKey/cpix:Data/pskc:Secret{value}")
+    mac_key = single(recipient, f"cpix:MACMethod/cpix:Key{value}")
     document, mac = (oaep.decrypt(b64decode(element.text or "")) for element in (document_key, mac_key))
     return document, mac
 
 
 def content_key(secret: etree._Element, document_key: bytes, mac_key: bytes) -> bytes:
-    sealed = b64decode(one(secret, "pskc:EncryptedValue/enc:CipherData/enc:CipherValue").text or "")
-    assert hmac.digest(mac_key, sealed, sha512) == b64decode(one(secret, "pskc:ValueMAC").text or "")
+    sealed = b64decode(single(secret, "pskc:EncryptedValue/enc:CipherData/enc:CipherValue").text or "")
+    assert hmac.digest(mac_key, sealed, sha512) == b64decode(single(secret, "pskc:ValueMAC").text or "")
     assert len(sealed) == 48
     return unpad(AES.new(document_key, AES.MODE_CBC, sealed[:16]).decrypt(sealed[16:]), 16)
 
@@ -88,14 +88,14 @@ DELIVERY_DECLARED = '<cpix:DeliveryDataList xmlns:ds="http://www.w3.org/2000/09/
 
 def test_the_shape_is_the_published_one(private: rsa.RSAPrivateKey) -> None:
     root = tree(answered(v1(more=delivery(certificate(private)))))
-    recipient = one(root, ".//cpix:DeliveryData")
+    recipient = single(root, ".//cpix:DeliveryData")
     assert recipient.get("id") == "to-0"
     assert [child.tag.rpartition("}")[2] for child in recipient] == ["DeliveryKey", "DocumentKey", "MACMethod", "Description"]
-    assert one(recipient, "cpix:DocumentKey").get("Algorithm") == AES_CBC
-    assert one(recipient, "cpix:MACMethod").get("Algorithm") == "http://www.w3.org/2001/04/xmldsig-more#hmac-sha512"
+    assert single(recipient, "cpix:DocumentKey").get("Algorithm") == AES_CBC
+    assert single(recipient, "cpix:MACMethod").get("Algorithm") == "http://www.w3.org/2001/04/xmldsig-more#hmac-sha512"
     methods = [element.get("Algorithm") for element in root.findall(".//enc:EncryptionMethod", NS)]
     assert methods == [OAEP, OAEP, AES_CBC]
-    secret = one(root, ".//cpix:ContentKey/cpix:Data/pskc:Secret")
+    secret = single(root, ".//cpix:ContentKey/cpix:Data/pskc:Secret")
     assert [child.tag.rpartition("}")[2] for child in secret] == ["EncryptedValue", "ValueMAC"]
 
 
@@ -106,9 +106,9 @@ def test_nothing_that_was_sent_takes_the_place_of_ours(private: rsa.RSAPrivateKe
     answer = answered(body)
     assert b"PlainValue" not in answer
     assert b">old<" not in answer
-    document_key, mac_key = opened(one(tree(answer), ".//cpix:DeliveryData"), private)
+    document_key, mac_key = opened(single(tree(answer), ".//cpix:DeliveryData"), private)
     (given,) = given_for(read(body.encode()).keys)
-    assert content_key(one(tree(answer), ".//cpix:ContentKey/cpix:Data/pskc:Secret"), document_key, mac_key) == given.key
+    assert content_key(single(tree(answer), ".//cpix:ContentKey/cpix:Data/pskc:Secret"), document_key, mac_key) == given.key
 
 
 def test_two_answers_share_no_randomness(private: rsa.RSAPrivateKey) -> None:
@@ -116,7 +116,7 @@ def test_two_answers_share_no_randomness(private: rsa.RSAPrivateKey) -> None:
     first, second = (tree(answered(body)) for _ in range(2))
     values = [{element.text for element in root.findall(".//enc:CipherValue", NS)} for root in (first, second)]
     assert not values[0] & values[1]
-    assert opened(one(first, ".//cpix:DeliveryData"), private) != opened(one(second, ".//cpix:DeliveryData"), private)
+    assert opened(single(first, ".//cpix:DeliveryData"), private) != opened(single(second, ".//cpix:DeliveryData"), private)
 
 
 def test_known_values() -> None:
@@ -141,8 +141,8 @@ def test_a_key_of_another_size_is_refused(bits: int, request: pytest.FixtureRequ
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "packager")])
     signed = x509.CertificateBuilder(name, name, public, 1, NOW, NOW + timedelta(days=1)).sign(signer, hashes.SHA256())
     der = b64encode(signed.public_bytes(Encoding.DER)).decode()
-    (said,) = dry_run(v1(more=delivery(der)).encode())
-    assert "X509Certificate is not a certificate of an RSA key of 2048 to 4096 bits" in said
+    (output,) = dry_run(v1(more=delivery(der)).encode())
+    assert "X509Certificate is not a certificate of an RSA key of 2048 to 4096 bits" in output
 
 
 def test_a_key_that_is_not_rsa_is_refused() -> None:

@@ -121,10 +121,10 @@ def test_an_unsupported_version_of_speke(header: str) -> None:
         read(v2().encode(), speke_version=header)
 
 
-@pytest.mark.parametrize(("header", "told"), [("2.0", "2.4"), ("2.1", "2.3")])
-def test_versions_belong_together(header: str, told: str) -> None:
+@pytest.mark.parametrize(("header", "version"), [("2.0", "2.4"), ("2.1", "2.3")])
+def test_versions_belong_together(header: str, version: str) -> None:
     with pytest.raises(SpekeError, match=r"^SPEKE-4203 Unsupported CPIX@version$"):
-        read(v2(root=f'contentId="a" version="{told}"').encode(), speke_version=header)
+        read(v2(root=f'contentId="a" version="{version}"').encode(), speke_version=header)
 
 
 def test_every_fault_is_refused_here() -> None:
@@ -171,8 +171,8 @@ def test_one_key_for_all_tracks() -> None:
     rules = rule(KID, "ALL", "<cpix:VideoFilter/><cpix:AudioFilter/>")
     assert dry_run(v2(keys=key(KID), systems=system(WIDEVINE, KID), rules=rules).encode()) == []
     bounded = rules.replace("<cpix:VideoFilter/>", '<cpix:VideoFilter minPixels="1"/>')
-    (said,) = dry_run(v2(keys=key(KID), systems=system(WIDEVINE, KID), rules=bounded).encode())
-    assert "intendedTrackType ALL has a filter with bounds" in said
+    (output,) = dry_run(v2(keys=key(KID), systems=system(WIDEVINE, KID), rules=bounded).encode())
+    assert "intendedTrackType ALL has a filter with bounds" in output
 
 
 def test_a_track_type_again_in_another_period_is_no_fault() -> None:

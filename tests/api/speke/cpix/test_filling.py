@@ -11,7 +11,21 @@ from api.speke.cpix.request import read, version_headers
 from api.speke.cpix.signalling import Audience
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import DrmSystem
-from tests.api.speke.cpix.given import FAIRPLAY, KID, NS, OTHER_KID, PLAYREADY, WIDEVINE, answered, key, one, system, tree, v1, v2
+from tests.api.speke.cpix.given import (
+    FAIRPLAY,
+    KID,
+    NS,
+    OTHER_KID,
+    PLAYREADY,
+    WIDEVINE,
+    answered,
+    key,
+    single,
+    system,
+    tree,
+    v1,
+    v2,
+)
 
 IV = "OFj2IjCsPJFfMAxmQxLGPw=="
 
@@ -21,13 +35,13 @@ IV = "OFj2IjCsPJFfMAxmQxLGPw=="
 def test_explicit_iv_is_echoed(system_id: str, iv: str | None) -> None:
     sent = "" if iv is None else f' explicitIV="{iv}"'
     root = tree(answered(v1(keys=f'<cpix:ContentKey kid="{KID}"{sent}/>', systems=system(system_id, KID))))
-    assert one(root, ".//cpix:ContentKey").get("explicitIV") == iv
+    assert single(root, ".//cpix:ContentKey").get("explicitIV") == iv
 
 
 @pytest.mark.parametrize("sent", ["", ' explicitIV=""', ' explicitIV=" "'])
 def test_fairplay_gets_a_stable_iv(sent: str) -> None:
     document = v1(keys=f'<cpix:ContentKey kid="{KID}"{sent}/>', systems=system(FAIRPLAY, KID))
-    first, second = (one(tree(answered(document)), ".//cpix:ContentKey").get("explicitIV", "") for _ in range(2))
+    first, second = (single(tree(answered(document)), ".//cpix:ContentKey").get("explicitIV", "") for _ in range(2))
     assert first == second
     assert len(b64decode(first)) == 16
 
@@ -36,8 +50,8 @@ def test_fairplay_uses_the_packagers_iv() -> None:
     document = v1(keys=f'<cpix:ContentKey kid="{KID}" explicitIV="{IV}"/>', systems=system(FAIRPLAY, KID))
     audience = Audience("acme", "h", DrmSettings(fairplay_uri_template="skd://{kid}:{iv}"))
     root = tree(answered(document, audience=audience))
-    assert one(root, ".//cpix:ContentKey").get("explicitIV") == IV
-    assert b64decode(one(root, ".//cpix:URIExtXKey").text or "").decode() == f"skd://{KID}:{b64decode(IV).hex()}"
+    assert single(root, ".//cpix:ContentKey").get("explicitIV") == IV
+    assert b64decode(single(root, ".//cpix:URIExtXKey").text or "").decode() == f"skd://{KID}:{b64decode(IV).hex()}"
 
 
 def test_the_iv_is_the_keys_own_that_fairplay_is_asked_for() -> None:
@@ -58,25 +72,25 @@ def test_a_sent_plain_value_is_ignored() -> None:
 
 def test_a_value_that_was_sent_is_replaced() -> None:
     root = tree(answered(v1(systems=system(WIDEVINE, KID, '<cpix:PSSH name="a">old<!-- older --><b/>oldest</cpix:PSSH>'))))
-    box = one(root, ".//cpix:PSSH")
+    box = single(root, ".//cpix:PSSH")
     assert len(b64decode(box.text or "", validate=True)) == 56
     assert (len(box), box.get("name")) == (0, "a")
 
 
 def test_unknown_children_pass() -> None:
     root = tree(answered(v1(systems=system(WIDEVINE, KID, "<cpix:HDCPData>x</cpix:HDCPData><other xmlns='urn:x'>y</other>"))))
-    assert [child.text for child in one(root, ".//cpix:DRMSystem")] == ["x", "y"]
+    assert [child.text for child in single(root, ".//cpix:DRMSystem")] == ["x", "y"]
 
 
 def test_a_comment_is_no_child() -> None:
     root = tree(answered(v1(systems=system(WIDEVINE, KID, "<!-- nothing -->"))))
-    assert one(root, ".//cpix:PSSH").text
+    assert single(root, ".//cpix:PSSH").text
 
 
 def test_given_kids_stay_as_written_and_empty_ones_are_filled() -> None:
     upper = KID.upper()
     root = tree(answered(v1(keys=f'<cpix:ContentKey kid="{upper}"/>', systems=system(WIDEVINE, KID) + system(PLAYREADY, ""))))
-    assert one(root, ".//cpix:ContentKey").get("kid") == upper
+    assert single(root, ".//cpix:ContentKey").get("kid") == upper
     assert [element.get("kid") for element in root.findall(".//cpix:DRMSystem", NS)] == [KID, KID]
 
 
@@ -134,17 +148,17 @@ def test_v2_drops_the_id_and_adds_what_nobody_named() -> None:
 
 
 def test_the_scheme_is_in_the_widevine_box() -> None:
-    told = {}
+    reported = {}
     for scheme in ("cenc", "cbcs", "cens", "cbc1"):
         keys = f'<cpix:ContentKey kid="{KID}" commonEncryptionScheme="{scheme}"/>'
         root = tree(answered(v1(keys=keys, systems=system(WIDEVINE, KID, "<cpix:PSSH/>"))))
-        told[scheme] = b64decode(one(root, ".//cpix:PSSH").text or "")[-6:].hex()
-    assert told == {"cenc": "48e3dc959b06", "cbcs": "48f3c6899b06", "cens": "48f3dc959b06", "cbc1": "48b1c6899b06"}
+        reported[scheme] = b64decode(single(root, ".//cpix:PSSH").text or "")[-6:].hex()
+    assert reported == {"cenc": "48e3dc959b06", "cbcs": "48f3c6899b06", "cens": "48f3dc959b06", "cbc1": "48b1c6899b06"}
 
 
 def test_v2_1_takes_hls_names_of_schemes() -> None:
     document = v2(keys=key(KID, "SAMPLE-AES") + key(OTHER_KID, "SAMPLE-AES"), root='contentId="a" version="2.4"')
-    assert b"METHOD=SAMPLE-AES," in b64decode(one(tree(answered(document))[1][0], "*[@playlist='media']").text or "")
+    assert b"METHOD=SAMPLE-AES," in b64decode(single(tree(answered(document))[1][0], "*[@playlist='media']").text or "")
 
 
 def test_which_keys_are_for_which_systems() -> None:

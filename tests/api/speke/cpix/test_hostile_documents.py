@@ -68,8 +68,8 @@ def said_of(body: bytes, header: str | None = None) -> str | None:
         return checked(error)
     keys = given_for(request.keys)
     answer = tree(answered(body, speke_version=header, audience=AUDIENCE))
-    told = {element.text for element in answer.iter("{urn:ietf:params:xml:ns:keyprov:pskc}PlainValue")}
-    assert told == {b64encode(key.key).decode() for key in keys}
+    reported = {element.text for element in answer.iter("{urn:ietf:params:xml:ns:keyprov:pskc}PlainValue")}
+    assert reported == {b64encode(key.key).decode() for key in keys}
     return None
 
 
@@ -78,18 +78,18 @@ def said_of(body: bytes, header: str | None = None) -> str | None:
 def test_no_document_type(declared: str, encoding: str) -> None:
     mark = "\ufeff" if encoding.endswith("e") else ""
     body = (mark + declared + v1(root='id="&e;"' if "ENTITY e" in declared else 'id="a"')).encode(encoding)
-    said = said_of(body)
-    assert said is not None
-    assert said.startswith(("SPEKE-4003", "SPEKE-4002"))
-    assert "root:" not in said
+    output = said_of(body)
+    assert output is not None
+    assert output.startswith(("SPEKE-4003", "SPEKE-4002"))
+    assert "root:" not in output
 
 
-@pytest.mark.parametrize("beside", ["<?a?>", "<!---->"])
+@pytest.mark.parametrize("sibling", ["<?a?>", "<!---->"])
 @pytest.mark.parametrize("place", ["{}{{}}", "{{}}{}"])
-def test_few_comments_and_instructions_outside_the_root(beside: str, place: str) -> None:
+def test_few_comments_and_instructions_outside_the_root(sibling: str, place: str) -> None:
     """An answer with a thousand takes a tenth of a second, one with 45,000 minutes."""
-    assert said_of(place.format(beside * 100).format(v1()).encode()) is None
-    assert said_of(place.format(beside * 101).format(v1()).encode()) == (
+    assert said_of(place.format(sibling * 100).format(v1()).encode()) is None
+    assert said_of(place.format(sibling * 101).format(v1()).encode()) == (
         "SPEKE-4016 more than 100 comments and instructions outside the root"
     )
 
@@ -107,8 +107,8 @@ def test_deep_and_wide_documents() -> None:
 
 def test_a_crowd_of_namespaces() -> None:
     crowd = " ".join(f'xmlns:a{place}="u"' for place in range(101))
-    said = said_of(v1(root=f'id="a" {crowd}').encode())
-    assert said == "SPEKE-4016 more than 100 namespace declarations"
+    output = said_of(v1(root=f'id="a" {crowd}').encode())
+    assert output == "SPEKE-4016 more than 100 namespace declarations"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
