@@ -46,7 +46,7 @@ async def test_captions_are_added_shown_replaced_and_deleted(
     await page.get_by_role("button", name="Add captions").click()
     dialog = page.get_by_role("dialog", name="Add captions")
     await dialog.get_by_role("button", name="Add", exact=True).click()
-    for reported in ("Choose a file.", "Say the language, such as de or en-GB.", "Give them a name."):
+    for reported in ("Choose a file.", "Enter the language, such as de or en-GB.", "Enter a name."):
         await expect(dialog.get_by_text(reported)).to_be_visible()
     await axe(page)
     await dialog.get_by_label("File").set_input_files(tmp_path / "german.vtt")
@@ -102,7 +102,7 @@ async def test_a_text_that_cannot_be_read_is_told(signed_in: Page, event: str, t
 
 async def plays_with(page: Page, track: str, text: str) -> None:
     """The player is told that the captions have changed, and shows this text in its second second."""
-    await page.get_by_role("button", name="Load the film again").click(timeout=60_000)
+    await page.get_by_role("button", name="Reload the film").click(timeout=60_000)
     choice = page.get_by_role("combobox", name="Captions")
     await choice.select_option(label=track, timeout=60_000)
     await page.wait_for_function("() => document.querySelector('video')?.readyState >= 2", timeout=120_000)

@@ -72,11 +72,11 @@ async def test_roles_that_others_change_beside_an_open_client_are_told_and_not_o
     _call(http, "PUT", f"/api/client/{name}", json=theirs)
     await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
     await drawer.get_by_role("button", name="Save").click()
-    await expect(drawer.get_by_role("alert")).to_contain_text("Somebody else was faster")
+    await expect(drawer.get_by_role("alert")).to_contain_text("was changed meanwhile")
     result = _call(http, "GET", f"/api/client/{name}")
     assert {"roles": result["roles"], "trustActor": result["trustActor"]} == theirs
     await drawer.get_by_role("button", name="Show it as it is now").click()
-    await expect(drawer.get_by_role("checkbox", name="Believed about its end user")).to_be_checked()
+    await expect(drawer.get_by_role("checkbox", name="Trusted to name its end user")).to_be_checked()
     await drawer.get_by_role("checkbox", name="operator").check()
     await drawer.get_by_role("button", name="Save").click()
     await expect(signed_in.get_by_text("Client saved")).to_be_visible()

@@ -115,7 +115,7 @@ async def test_a_new_secret_is_shown_once_and_lost_notifications_are_recovered(
         await signed_in.get_by_role("button", name="New secret", exact=True).click()
         await signed_in.get_by_role("button", name="Make a new secret").click()
         await expect(signed_in.locator(".secret")).to_contain_text("whsec_")
-        await signed_in.get_by_role("button", name="I have kept it").click()
+        await signed_in.get_by_role("button", name="I have stored it").click()
         assert "whsec_" not in await signed_in.content()
         await signed_in.get_by_role("button", name="Recover", exact=True).click()
         await signed_in.get_by_label("Since").fill("2020-01-01T00:00")

@@ -121,7 +121,7 @@ async def test_a_platform_operator_retries_the_failed_job_and_resends_a_delivery
         await expect(badge).to_have_text("Completed")
         await expect(page.locator(".attempts li")).to_have_count(2)
 
-        row = await finds_a_failed_delivery(page, HOOK, condition="Every try has failed since")
+        row = await finds_a_failed_delivery(page, HOOK, condition="Every attempt has failed since")
         await page.get_by_role("button", name="Test", exact=True).click()
         await expect(page.get_by_role("dialog", name="The test was not delivered")).to_contain_text(NOBODY)
         await page.keyboard.press("Escape")
@@ -142,7 +142,7 @@ async def test_an_auditor_finds_who_changed_a_title_and_takes_the_log_away(brows
         await expect(title_row(page).locator("ins")).to_contain_text("extended")
         await expect(title_row(page).locator(".diff-who")).to_contain_text("lucia.ferrari")
         await title_row(page).get_by_role("link", name="Request").click()
-        await expect(page.get_by_role("heading", name="What one request did")).to_be_visible()
+        await expect(page.get_by_role("heading", name="Changes of one request")).to_be_visible()
         lines = list(csv.DictReader((await exports_as_table(page)).splitlines()))
         assert {line["transactionId"] for line in lines} == {change["transactionId"]}
         await verifies_the_log_and_takes_it_away(page, event, folder=tmp_path)

@@ -181,7 +181,7 @@ async def test_what_others_changed_meanwhile_is_kept(signed_in: Page, http: http
         await form.get_by_role("button", name="Save").click()
         await expect(form.get_by_role("alert")).to_contain_text("admin was faster")
         await expect(form.get_by_role("alert")).to_contain_text(f"Theirs {place}")
-        await form.get_by_role("button", name="Save all the same").click()
+        await form.get_by_role("button", name="Save anyway").click()
         await expect(form).to_have_count(0)
         read = _got(http, f"/api/event/{event}")
         assert (read["title"], read["description"]) == (f"Mine {place} {mark}", f"Theirs {place}")

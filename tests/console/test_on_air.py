@@ -84,7 +84,7 @@ async def test_who_was_faster_is_told_and_the_change_is_offered_again(
     await expect(dialog.get_by_role("alert")).to_contain_text("admin was faster")
     await expect(dialog.get_by_role("alert")).to_contain_text("State: Planned → Suspended")
     assert states_of(http, event) == [SUSPENDED]
-    await dialog.get_by_role("button", name="Go live all the same").click()
+    await dialog.get_by_role("button", name="Go live anyway").click()
     await expect(dialog).to_have_count(0)
     assert states_of(http, event) == [SUSPENDED, LIVE]
 

@@ -34,13 +34,13 @@ const conventions: Middleware = {
   },
 };
 
-/** `api.GET("/api/event/", {params: {query: {…}}})`. Give what it returns to `answered` or `found`. */
+/** `api.GET("/api/event/", {params: {query: {…}}})`. Pass its result to `answered` or `found`. */
 export const api = createClient<paths>({ baseUrl: location.origin, credentials: "same-origin", querySerializer: queryString });
 api.use(conventions);
 
 export interface Answer<T> {
   data: T;
-  /** Of the resource, for `ifMatch`. */
+  /** The version of the resource, for `ifMatch`. */
   etag: string | null;
   response: Response;
 }
@@ -51,7 +51,7 @@ interface Called<T> {
   response: Response;
 }
 
-/** The answer of a call, or its `Failure` thrown. */
+/** Returns the answer of a call, or throws its `Failure`. */
 export async function answered<T>(call: Promise<Called<T>>): Promise<Answer<T>> {
   let called: Called<T>;
   try {
@@ -65,7 +65,7 @@ export async function answered<T>(call: Promise<Called<T>>): Promise<Answer<T>> 
   return { data: called.data as T, etag: response.headers.get("etag"), response };
 }
 
-/** The same for a GET of one resource: an empty answer (204) is a `Failure` with status 404. */
+/** Returns the answer of a GET of one resource. An empty answer (204) is a `Failure` with status 404. */
 export async function found<T>(call: Promise<Called<T>>): Promise<Answer<NonNullable<T>>> {
   const answer = await answered(call);
   if (answer.response.status === 204 || answer.data === undefined || answer.data === null) {
@@ -74,20 +74,20 @@ export async function found<T>(call: Promise<Called<T>>): Promise<Answer<NonNull
   return answer as Answer<NonNullable<T>>;
 }
 
-/** Only the data of a call. */
+/** Returns the data of a call. */
 export async function dataOf<T>(call: Promise<Called<T>>): Promise<T> {
   return (await answered(call)).data;
 }
 
-/** The header `client` that calls of the job engine need beside a key. A session names its client already, so none is sent. */
+/** The header `client` that calls of the job engine with a key need. A session already names its client, so the header is not sent. */
 export const NO_CLIENT = {} as { client: string };
 
-/** Headers of a change that must not overwrite what others changed meanwhile: `{params, headers: ifMatch(answer.etag)}`. */
+/** Headers of a change that must not overwrite other changes made meanwhile: `{params, headers: ifMatch(answer.etag)}`. */
 export function ifMatch(etag: string | null): Record<string, string> {
   return etag === null ? {} : { "If-Match": etag };
 }
 
-/** Who was faster, from the history: the newest change of an aggregate. Null where the caller may not read the audit. */
+/** Returns the author of the newest change of an aggregate, from its history. Null if the caller may not read the audit. */
 export async function fasterOne(aggregate: string, id: string): Promise<{ actor: string; at: string } | null> {
   const { data } = await api.GET("/api/audit/events/", { params: { query: { aggregate, id, order: "DESC", pageSize: 1 } } });
   const newest = data?.results[0];

@@ -1,13 +1,13 @@
-/** One question, asked again and again: a new one waits for the answer of the one before, so that a slow server is shown too. */
+/** A repeated request. The next one waits for the previous answer, so that answers of a slow server are shown too. */
 
 import { Failure } from "./failure";
 import { writing } from "./writes";
 
-/** A poll says of a server that has not answered for so long that it is silent. Its answer counts all the same. */
+/** Milliseconds after which a poll reports that the server does not answer. A later answer is still used. */
 const SILENT = 10_000;
-/** A server that has not answered for so long is asked anew by a poll. */
+/** Milliseconds after which a poll repeats a request that was not answered. */
 const PATIENCE = 60_000;
-/** So long a change waits for the answer to a write, which may have made it. */
+/** Milliseconds that a change waits for the answer to a write, which may have caused it. */
 const WRITE_PATIENCE = 5000;
 
 interface Told<T> {
@@ -26,7 +26,7 @@ export class Asking<T> {
     private readonly told: Told<T>,
   ) {}
 
-  /** At once: the answer that is waited for is given up. */
+  /** Sends the request immediately and discards a pending one. */
   now(): void {
     if (this.#over) return;
     this.#open?.end.abort();
@@ -44,7 +44,7 @@ export class Asking<T> {
     );
   }
 
-  /** Unless an answer is waited for. */
+  /** Sends the request unless one is pending. */
   poll(): void {
     const open = this.#open;
     const waited = open === null ? PATIENCE : Date.now() - open.since;
@@ -55,7 +55,7 @@ export class Asking<T> {
     if (waited >= PATIENCE) this.now();
   }
 
-  /** After a while; further changes meanwhile are one question with it. An answer that is waited for may be from before the change. */
+  /** Sends the request after a delay that combines several changes. A pending answer may predate the change. */
   changed(quiet: number, since = performance.now()): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -65,7 +65,7 @@ export class Asking<T> {
     }, quiet);
   }
 
-  /** Nobody wants the answer any more. */
+  /** Stops the requests and discards a pending answer. */
   end(): void {
     this.#over = true;
     clearTimeout(this.#timer);

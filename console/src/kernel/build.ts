@@ -1,11 +1,11 @@
-/** Which build of the console the browser has, and which one the server. After an update the files of the older one are gone. */
+/** Compares the console's build in the browser with the server's. After an update the files of the older build no longer exist. */
 
 import { runsGoingOn } from "./runs";
 
 const ENTRY = /\/console\/assets\/index-[^"']+\.js/;
 const RELOADED = "medialedger reloaded for";
 
-/** Loads the page again, at the same address, if the server has another build; not while writes go on, and once for each build. */
+/** Reloads the page at the same address if the server has another build: not during writes, and once for each build. */
 export async function reloadForNewBuild(): Promise<boolean> {
   const theirs = await entryOfServer();
   const ours = ENTRY.exec([...document.scripts].map((each) => each.src).join(" "))?.[0];
@@ -15,7 +15,7 @@ export async function reloadForNewBuild(): Promise<boolean> {
   return true;
 }
 
-/** Takes away each style sheet that could not be loaded: one that stands in the document counts as loaded the next time. */
+/** Removes style sheets that could not be loaded, because a style sheet in the document counts as loaded the next time. */
 export function forgetBrokenStyles(): void {
   const broken = (event: Event): void => void (event.target instanceof HTMLLinkElement && event.target.rel === "stylesheet" && event.target.remove());
   document.addEventListener("error", broken, { capture: true });

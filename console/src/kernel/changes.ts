@@ -1,4 +1,4 @@
-/** The stream of changes: one EventSource for the whole console. It is shut while the page is hidden, and goes on where it was. */
+/** The stream of changes: one EventSource for the whole console. It is closed while the page is hidden, and then continues from its last position. */
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { may, resumeSession, session } from "./session";
@@ -16,7 +16,7 @@ export interface Change {
   recordedAt: string;
 }
 
-/** All that are given must hold. */
+/** A filter of changes. All given fields must match. */
 export interface ChangeFilter {
   aggregates?: readonly string[];
   ids?: readonly string[];
@@ -26,14 +26,14 @@ export interface ChangeFilter {
 /** `barred`: the roles may not read the stream. */
 export type Liveness = "connecting" | "live" | "paused" | "away" | "lost" | "full" | "barred";
 type Listener = (change: Change | null) => void;
-/** Each kind of news that somebody waits for: changes that match, and the return of what was lost. */
+/** The subscriptions: to matching changes, and to the return of a lost connection. */
 interface Follower {
   filter: ChangeFilter | null;
   listener: Listener;
 }
 
 const ADDRESS = "/api/changes/stream";
-/** Milliseconds without a message after which the connection is lost. A living stream has a beat every 2 seconds. */
+/** Milliseconds without a message after which the connection is lost. A working stream sends a beat every 2 seconds. */
 const LONGEST = 4500;
 const WAITS = [1000, 2000, 3000];
 const WAIT_WHEN_FULL = 30_000;
@@ -42,16 +42,16 @@ const state = signal<Liveness>("connecting");
 const heardAt = signal(serverTime());
 const followers = new Set<Follower>();
 
-/** How the stream is. Only `live` means that what is shown is as it is now. */
+/** The state of the stream. Only `live` means that the data shown are current. */
 export const liveness = computed(() => state.value);
-/** The time of the server up to which what is shown was true; null while it is true, or is being asked. */
+/** The server's time until which the data shown were current; null while they are current or being read. */
 export const oldSince = computed(() => (session.value && isLoss(state.value) ? heardAt.value : null));
 
 let source: EventSource | null = null;
 let position: number | null = null;
 let attempts = 0;
 let again: ReturnType<typeof setTimeout> | undefined;
-/** What the connection was lost by, until it is back. */
+/** The cause of the lost connection, until it is restored. */
 let loss: Loss | null = null;
 const silence = watchSilence(() => lost(), LONGEST);
 
@@ -67,12 +67,12 @@ export function matches(filter: ChangeFilter, change: Change): boolean {
   );
 }
 
-/** Calls `listener` with each change that matches, and with null when anything may have changed. Returns a function that ends it. */
+/** Calls `listener` with each change that matches, and with null when anything may have changed. Returns a function that ends the subscription. */
 export function onChange(filter: ChangeFilter, listener: Listener): () => void {
   return followed({ filter, listener });
 }
 
-/** Calls `listener` when a connection that was lost is back: then everything is read again. Returns a function that ends it. */
+/** Calls `listener` when a lost connection is restored and everything is read again. Returns a function that ends the subscription. */
 export function onReturn(listener: () => void): () => void {
   return followed({ filter: null, listener });
 }
@@ -82,7 +82,7 @@ function followed(follower: Follower): () => void {
   return () => void followers.delete(follower);
 }
 
-/** Follows the session: streams while somebody is logged in and the page is seen. */
+/** Follows the session: streams while a user is logged in and the page is visible. */
 export function followChanges(): () => void {
   const seen = (): void => (document.hidden ? close("paused") : session.peek() ? open() : undefined);
   const onLine = (): void => (clearTimeout(again), session.peek() ? open() : undefined);
@@ -108,7 +108,7 @@ export function followChanges(): () => void {
   };
 }
 
-/** A connection that was lost stays so until something comes. */
+/** A lost connection stays lost until a message arrives. */
 function open(): void {
   if (source !== null || document.hidden) return;
   clearTimeout(again);
@@ -134,7 +134,7 @@ function open(): void {
   };
   on("open", (said) => {
     attempts = 0;
-    if (position === null && loss === null) anythingChanged(); // what was read before the stream began may be older
+    if (position === null && loss === null) anythingChanged(); // data read before the stream began may be older
     position ??= said.position ?? null;
     current();
   });
@@ -165,11 +165,11 @@ function open(): void {
       lost();
       return void resumeSession(); // the server refuses it: the session may have ended
     }
-    if (state.peek() === "live") state.value = "connecting"; // the browser connects again, with Last-Event-ID; nothing is heard until then
+    if (state.peek() === "live") state.value = "connecting"; // the browser reconnects with Last-Event-ID; no message arrives until then
   };
 }
 
-/** What is shown is as it is now. After a loss everything is read again. */
+/** Marks the data shown as current. After a loss everything is read again. */
 function current(): void {
   const wasLost = loss !== null;
   loss = null;
@@ -180,7 +180,7 @@ function current(): void {
   if (wasLost) followers.forEach(({ filter, listener }) => filter === null && listener(null));
 }
 
-/** The stream has ended or is dead: it is opened anew in a while. */
+/** The stream has ended or is dead: it is reopened after a delay. */
 function lost(): void {
   const wait = WAITS[Math.min(attempts++, WAITS.length - 1)]!;
   close(state.peek() === "full" ? "full" : "lost");

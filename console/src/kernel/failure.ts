@@ -1,4 +1,4 @@
-/** An error of a call, whatever surface it came from: problem documents (RFC 9457), `{"error"}` of the job engine, or no answer. */
+/** An error of a call of any surface: problem documents (RFC 9457), `{"error"}` of the job engine, or no answer. */
 
 export interface FieldProblem {
   field: string;
@@ -9,18 +9,18 @@ export class Failure extends Error {
   override name = "Failure";
 
   constructor(
-    /** The HTTP status; 0 where no answer came. */
+    /** The HTTP status; 0 without an answer. */
     readonly status: number,
     /** A sentence for people. */
     readonly detail: string,
     readonly fields: readonly FieldProblem[] = [],
-    /** X-Transaction-ID: the log of the server has it too. */
+    /** The X-Transaction-ID, which is also in the log of the server. */
     readonly transactionId: string | null = null,
   ) {
     super(detail);
   }
 
-  /** Somebody else changed the resource since it was read. */
+  /** True if the resource was changed since it was read. */
   get wasOvertaken(): boolean {
     return this.status === 412;
   }
@@ -29,7 +29,7 @@ export class Failure extends Error {
     return this.status === 404;
   }
 
-  /** What is wrong with one field of a form. Names match in any case, as on the server. */
+  /** The fault of one field of a form. Names ignore case, as on the server. */
   of(field: string): string | undefined {
     return this.fields.find((each) => each.field.toLowerCase() === field.toLowerCase())?.message;
   }
@@ -38,8 +38,8 @@ export class Failure extends Error {
 const SENTENCES: Record<number, string> = {
   401: "You are not logged in.",
   403: "Your role does not allow this.",
-  404: "There is no such thing.",
-  412: "Somebody else was faster: it has changed since you opened it.",
+  404: "It does not exist.",
+  412: "It was changed since you opened it.",
   429: "Too many requests. Try again in a moment.",
   502: "The server cannot be reached through the proxy.",
   503: "The service is not available at the moment.",
@@ -60,12 +60,12 @@ function fieldsOf(errors: unknown): FieldProblem[] {
 
 export const END_BEFORE_START = "The end must be after the start.";
 
-/** Throws what a form says of an end that is not after its start. What is no time is left to the server. */
+/** Throws a failure of the form if the end is not after the start. Invalid times are checked by the server. */
 export function checkOrder(start: number | null, end: number | null, field: string): void {
   if (start !== null && end !== null && end <= start) throw new Failure(400, "It cannot be saved like this.", [{ field, message: END_BEFORE_START }]);
 }
 
-/** Whatever was thrown, as a `Failure`. A `TypeError` of `fetch` means that no answer came. */
+/** Converts a thrown value to a `Failure`. A `TypeError` of `fetch` means that no answer arrived. */
 export function asFailure(thrown: unknown): Failure {
   if (thrown instanceof Failure) return thrown;
   if (thrown instanceof TypeError) return new Failure(0, "The server cannot be reached.");

@@ -1,8 +1,8 @@
-/** Whether what was asked for is still wanted: an answer that comes late must not move somebody who has gone on. */
+/** Checks whether an answer is still needed: a late answer must not navigate a user who has moved on. */
 
 import { useCallback, useEffect, useRef } from "preact/hooks";
 
-/** `const still = useOpening(open)`, and before a question `const isOpen = still()`: then `isOpen()` is false as soon as `open` has changed. */
+/** `const still = useOpening(open)`, and before a request `const isOpen = still()`; `isOpen()` is false as soon as `open` has changed. */
 export function useOpening(open: unknown): () => () => boolean {
   const turn = useRef(0);
   useEffect(() => () => void turn.current++, [open]);
@@ -12,7 +12,7 @@ export function useOpening(open: unknown): () => () => boolean {
   }, []);
 }
 
-/** Whether the component is still shown. */
+/** Returns a function that is true while the component is shown. */
 export function useHere(): () => boolean {
   const here = useRef(true);
   useEffect(() => () => void (here.current = false), []);

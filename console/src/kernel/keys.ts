@@ -1,4 +1,4 @@
-/** Keys of the keyboard: each is registered with a sentence, which the list behind `?` shows. Two keys in a row are written `g e`. */
+/** Keyboard shortcuts. Each is registered with a sentence for the list behind `?`. Two keys in sequence are written `g e`. */
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";

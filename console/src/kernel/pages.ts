@@ -1,9 +1,9 @@
-/** A list that is read page by page, as far as somebody scrolls. */
+/** A list that is read page by page as the user scrolls. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { type Query, type QueryOptions, useQuery } from "./query";
 
-/** `next`: what to ask for the page after it; null on the last one. */
+/** A page. `next` is the parameter of the next page; null on the last page. */
 export interface Page<Row> {
   rows: readonly Row[];
   next: string | null;
@@ -11,12 +11,12 @@ export interface Page<Row> {
 
 export interface List<Row> {
   rows: readonly Row[];
-  /** There are rows after these. */
+  /** True if there are more rows. */
   more: boolean;
 }
 
 export interface Pages<Row> extends Query<List<Row>> {
-  /** Read one more page. */
+  /** Reads one more page. */
   extend: () => void;
 }
 
@@ -24,15 +24,15 @@ interface Held<Row> {
   key: string;
   pages: readonly Page<Row>[];
   wanted: number;
-  /** The next question is for one more page only. */
+  /** True if the next request is for one more page only. */
   extending: boolean;
 }
 
 const QUIET = 250;
 const RAREST = 30_000;
 
-/** `ask` is given the `next` of the page before, null for the first. A change is a question for all pages that were read: the longer
- * the list, the rarer. */
+/** `ask` receives the `next` of the previous page, null for the first. A change reads all loaded pages again: the longer
+ * the list, the less often. */
 export function usePages<Row extends { id: string | number }>(
   key: string,
   ask: (next: string | null, end: AbortSignal) => Promise<Page<Row>>,
@@ -62,18 +62,18 @@ export function usePages<Row extends { id: string | number }>(
   };
   const extend = (): void => {
     if (own.pages.length === own.wanted) own.wanted += 1;
-    proceed(); // what is being read now reads this page too, unless it has ended just now
+    proceed(); // the current read includes this page, unless it has just ended
   };
   useEffect(proceed, [query.data.value]);
   return { ...query, extend };
 }
 
-/** A row that has moved from one page to another meanwhile is shown once. */
+/** Removes duplicates: a row may move from one page to another between two reads. */
 function distinct<Row extends { id: string | number }>(pages: readonly Page<Row>[]): readonly Row[] {
   return [...new Map(pages.flatMap((page) => page.rows).map((row) => [row.id, row] as const)).values()];
 }
 
-/** What the `next` page of a bare array is asked with: a parameter of the address in its header Link. */
+/** Returns the parameter of the next page of a bare array, from the address in its header Link. */
 export function parameterOfNext(response: Response, name: string): string | null {
   const address = /<([^>]*)>; *rel="next"/.exec(response.headers.get("link") ?? "")?.[1];
   return address === undefined ? null : new URL(address, location.origin).searchParams.get(name);

@@ -1,4 +1,4 @@
-/** A question to the API: shows what is known, asks again when something changes, and says when an answer is stale or failed. */
+/** A query of the API: shows the last answer, reads again after changes, and reports stale answers and failures. */
 
 import { type ReadonlySignal, computed, signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
@@ -7,34 +7,34 @@ import { type Failure, asFailure } from "./failure";
 import { type ChangeFilter, liveness, oldSince, onChange, onReturn } from "./changes";
 
 export interface Query<T> {
-  /** Names the question. */
+  /** The key of the query. */
   key: string | null;
   /** The last answer; undefined before the first. */
   data: ReadonlySignal<T | undefined>;
-  /** The answer where it is of now; undefined where it is not known: for what would mislead when it is old. */
+  /** The answer if it is current, otherwise undefined: for values that would mislead when they are old. */
   current: ReadonlySignal<T | undefined>;
   failure: ReadonlySignal<Failure | null>;
   loading: ReadonlySignal<boolean>;
-  /** What is shown is not of now: the key has changed, the last question failed, or the connection is lost. */
+  /** True if the answer is not current: the key has changed, the last request failed, or the connection is lost. */
   stale: ReadonlySignal<boolean>;
-  /** Ask again now. */
+  /** Reads again immediately. */
   refresh: () => void;
-  /** Called by a part that shows the failure in its own place, as an effect. Other failures are told above the page. */
+  /** Called as an effect by a part that shows the failure in its own place. Other failures are shown above the page. */
   tells: () => () => void;
 }
 
-/** A question that failed, and whose failure no part of the page shows. */
+/** A failed query whose failure no part of the page shows. */
 export interface Unread {
   failure: Failure;
   refresh: () => void;
 }
 
 export interface QueryOptions {
-  /** Ask again when one of these changes. */
+  /** Reads again when one of these changes. */
   changes?: ChangeFilter;
-  /** Milliseconds from a change to the question; further changes meanwhile are one question with it. 250 unless told. */
+  /** Milliseconds from a change to the request, which combines several changes. Default 250. */
   quiet?: number;
-  /** Ask again every so many milliseconds, while the page is seen. */
+  /** Interval of repeated reads in milliseconds, while the page is visible. */
   every?: number;
 }
 
@@ -44,7 +44,7 @@ const answers = new Map<string, unknown>();
 const failed = signal<readonly Unread[]>([]);
 export const unread = computed(() => failed.value);
 
-/** `key` names the question: another key is another question, null is none. `ask` is given a signal that ends it. */
+/** `key` identifies the query; null disables it. `ask` receives a signal that aborts it. */
 export function useQuery<T>(key: string | null, ask: (end: AbortSignal) => Promise<T>, options: QueryOptions = {}): Query<T> {
   const data = useSignal<T | undefined>(key === null ? undefined : (answers.get(key) as T | undefined));
   const failure = useSignal<Failure | null>(null);
@@ -126,7 +126,7 @@ function keep(key: string, answer: unknown): void {
   if (answers.size > KEPT) answers.delete(answers.keys().next().value!);
 }
 
-/** Forget what was read: for the next user of this browser. */
+/** Forgets all answers, for the next user of this browser. */
 export function forgetAnswers(): void {
   answers.clear();
 }

@@ -1,8 +1,8 @@
-/** The query of a call, as the API reads it. */
+/** The query string of a call in the form that the API reads. */
 
 const REPEATED = new Set(["category"]);
 
-/** Lists in a query are comma separated, but for those whose values may hold a comma. */
+/** Lists in a query are comma-separated, except lists whose values may contain a comma. */
 export function queryString(query: Record<string, unknown>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {

@@ -1,4 +1,4 @@
-/** Places in the console: paths below /console, and what stands in the query string. */
+/** Addresses in the console: paths below /console, and their query strings. */
 
 import { useCallback } from "preact/hooks";
 import { useLocation } from "preact-iso";
@@ -8,7 +8,7 @@ export { useLocation, useRoute } from "preact-iso";
 
 export const BASE = "/console";
 
-/** The address of a page: `to("/events", {state: "2"})`. Empty values are left out; ids must be encoded by the caller or have no slash. */
+/** The address of a page: `to("/events", {state: "2"})`. Empty values are omitted; ids must be encoded by the caller or have no slash. */
 export function to(path: string, query: Record<string, string | number | undefined> = {}): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -22,7 +22,7 @@ export function to(path: string, query: Record<string, string | number | undefin
 export const eventPath = (id: string): string => to(`/events/${encodeURIComponent(id)}`);
 export const jobPath = (id: number | string): string => to(`/jobs/${encodeURIComponent(String(id))}`);
 
-/** Leads to an address as long as the component is shown: for what is done after an answer. */
+/** Returns a function that navigates to an address while the component is shown, for use after an answer. */
 export function useGo(): (address: string) => void {
   const { route } = useLocation();
   const here = useHere();
@@ -31,11 +31,11 @@ export function useGo(): (address: string) => void {
 
 export interface QueryState {
   values: Readonly<Record<string, string>>;
-  /** Changes some values; `""` takes one away. A change of a filter leads back to the first page. Nothing, when the page was left. */
+  /** Changes some values; `""` removes one. A change of a filter returns to the first page. Has no effect after the page was left. */
   set: (changed: Record<string, string>) => void;
 }
 
-/** The query string as the state of a page, so that an address shows to others what you see. */
+/** The query string as the state of a page, so that a shared address shows the same view. */
 export function useQueryState(): QueryState {
   const { path, query, route } = useLocation();
   const isHere = useHere();
@@ -46,7 +46,7 @@ export function useQueryState(): QueryState {
       if (!("page" in changed)) delete next["page"];
       for (const [name, value] of Object.entries(next)) if (value === "") delete next[name];
       const text = new URLSearchParams(next).toString();
-      const here = path === BASE ? `${BASE}/` : path; // the router takes the slash away
+      const here = path === BASE ? `${BASE}/` : path; // the router removes the slash
       route(text ? `${here}?${text}` : here, true);
     },
     [path, route, isHere],

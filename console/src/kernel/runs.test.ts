@@ -32,7 +32,7 @@ describe("a run", () => {
     await end(0);
     await end(1, new Error("No."));
     expect(run.state.results).toEqual([{ what: "Row 0: changed", problem: null }, { what: "Row 1", problem: "No." }]);
-    await expect(run.start("Another", [])).rejects.toThrow("still goes on");
+    await expect(run.start("Another", [])).rejects.toThrow("still in progress");
     await end(2);
     await ended;
     expect(run.state).toMatchObject({ total: 3, running: false, stopped: false });

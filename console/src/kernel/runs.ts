@@ -1,4 +1,4 @@
-/** Many writes: how far they are, what each said, and a stop. They go on while other pages are shown, and are shown there too. */
+/** A series of writes with progress, results and a stop. It continues while other pages are shown, and is shown there too. */
 
 import { type ReadonlySignal, computed, signal } from "@preact/signals";
 import { asFailure } from "./failure";
@@ -26,7 +26,7 @@ interface State {
 interface Place {
   /** The path of the page that shows it. */
   page: string;
-  /** Writes at the same time. */
+  /** Number of concurrent writes. */
   atOnce?: number;
 }
 
@@ -35,7 +35,7 @@ const TOLD = 5;
 const all = signal<readonly Run[]>([]);
 const ask = (event: Event): void => event.preventDefault();
 
-/** Made once for a kind of writes, outside of components: those come and go with their page, and with the rows that are chosen. */
+/** Created once for each kind of writes, outside of components, which exist only as long as their page and selected rows. */
 export class Run {
   readonly page: string;
   readonly #atOnce: number;
@@ -49,9 +49,9 @@ export class Run {
     all.value = [...all.peek(), this];
   }
 
-  /** Another user of this browser does not see it. */
+  /** Not shown to another user of this browser. */
   get state(): State {
-    const state = this.#state.value; // read in any case: who draws it follows it from then on
+    const state = this.#state.value; // always read, so that a component that draws it is subscribed
     return this.#isOwn ? state : NOTHING;
   }
 
@@ -59,9 +59,9 @@ export class Run {
     return session.value?.client === this.#client;
   }
 
-  /** Does them, in their order. It stops when told to, and when the session ends. What became of them is told in a message too. */
+  /** Carries out the writes in order, until it is stopped or the session ends. The results are also shown in a message. */
   async start(name: string, steps: readonly Step[]): Promise<void> {
-    if (this.#state.peek().running) throw new Error("What was begun before still goes on.");
+    if (this.#state.peek().running) throw new Error("The previous changes are still in progress.");
     this.#stopping = false;
     this.#client = session.peek()?.client;
     const results: Result[] = [];
@@ -81,12 +81,12 @@ export class Run {
     if (this.#isOwn) tell(this.#state.peek());
   }
 
-  /** After those that are being written. */
+  /** Stops after the writes in progress. */
   stop(): void {
     this.#stopping = true;
   }
 
-  /** Forgets what was done. */
+  /** Forgets the results. */
   reset(): void {
     if (!this.#state.peek().running) this.#state.value = NOTHING;
   }
@@ -96,7 +96,7 @@ export class Run {
   }
 }
 
-/** Those that go on. */
+/** The runs in progress. */
 export const runsGoingOn: ReadonlySignal<readonly Run[]> = computed(() => all.value.filter((run) => run.state.running));
 
 async function resultOf({ what, act }: Step): Promise<Result> {

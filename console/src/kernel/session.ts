@@ -1,4 +1,4 @@
-/** The session of the console: an HttpOnly cookie that scripts cannot read, made from an API key. The key is never kept. */
+/** The session of the console: an HttpOnly cookie that scripts cannot read, made from an API key. The key is never stored. */
 
 import { computed, signal } from "@preact/signals";
 import { Failure, asFailure, failureOf } from "./failure";
@@ -17,17 +17,17 @@ const current = signal<Session | null | undefined>(undefined);
 const ended = signal(false);
 const unreachable = signal<Failure | null>(null);
 
-/** Who is logged in; null: nobody; undefined: not known yet. */
+/** The user who is logged in; null: no user; undefined: not known yet. */
 export const session = computed(() => current.value);
-/** Whether a session has ended that nobody signed out of. */
+/** True if a session has ended without a logout. */
 export const hasEnded = computed(() => ended.value);
-/** Why it cannot be said who is logged in. */
+/** The failure that prevents reading the session. */
 export const sessionFailure = computed(() => unreachable.value);
 
 let others: BroadcastChannel | undefined;
 let expiry: ReturnType<typeof setTimeout> | undefined;
 
-/** Ask the server who is logged in. */
+/** Reads the session from the server. */
 export async function resumeSession(): Promise<void> {
   try {
     const response = await fetch(PATH, { credentials: "same-origin", headers: { accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE) });
@@ -42,7 +42,7 @@ export async function resumeSession(): Promise<void> {
   }
 }
 
-/** Throws a `Failure`; 401 for a wrong key. */
+/** Logs in. Throws a `Failure`; 401 for a wrong key. */
 export async function login(apiKey: string): Promise<void> {
   let response: Response;
   try {
@@ -61,7 +61,7 @@ export async function login(apiKey: string): Promise<void> {
   tell("login");
 }
 
-/** Throws a `Failure` where the server did not end the session. */
+/** Logs out. Throws a `Failure` if the server did not end the session. */
 export async function logout(): Promise<void> {
   try {
     const response = await fetch(PATH, { method: "DELETE", credentials: "same-origin" });
@@ -74,20 +74,20 @@ export async function logout(): Promise<void> {
   tell("logout");
 }
 
-/** A call was refused with 401, or the time is over. */
+/** Ends the session after a 401 or when its time is over. */
 export function sessionEnded(): void {
   if (!current.value) return;
   ended.value = true;
   current.value = null;
 }
 
-/** Whether the caller has one of these roles. The role admin may do everything. */
+/** Returns true if the caller has one of these roles. The role admin may do everything. */
 export function may(...roles: Role[]): boolean {
   const own = current.value?.roles ?? [];
   return own.includes("admin") || roles.some((each) => own.includes(each));
 }
 
-/** What one tab does counts for all tabs. */
+/** Applies logins and logouts of other tabs to this tab. */
 export function followOtherTabs(): void {
   others ??= new BroadcastChannel("medialedger session");
   others.onmessage = () => void resumeSession();

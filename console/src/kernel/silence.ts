@@ -1,15 +1,15 @@
-/** Notices a dead event stream: its connection is open, and nothing comes. */
+/** Detects a dead event stream, whose connection is open but sends nothing. */
 
-/** Milliseconds, for streams of the job engine: a living one has a beat every 15 seconds, and a browser waits 30 seconds after `full`. */
+/** Milliseconds, for streams of the job engine: a working stream sends a beat every 15 seconds, and a browser waits 30 seconds after `full`. */
 export const ENGINE_SILENCE = 40_000;
 
 export interface Silence {
-  /** To be called with whatever comes, and when the stream is opened. */
+  /** Must be called for each message, and when the stream is opened. */
   heard: () => void;
   end: () => void;
 }
 
-/** Calls `dead` when nothing was heard for so many milliseconds. */
+/** Calls `dead` after `longest` milliseconds without a message. */
 export function watchSilence(dead: () => void, longest: number): Silence {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = (): void => clearTimeout(timer);

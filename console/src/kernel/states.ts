@@ -1,4 +1,4 @@
-/** States in words, and how they look. A tone is a colour; a word is always beside it. */
+/** The words and tones of states. A tone is a colour, always shown with the word. */
 
 export type Tone = "neutral" | "ready" | "busy" | "live" | "ok" | "warn" | "bad" | "off";
 
@@ -43,12 +43,12 @@ export const STOPPED = 4;
 const ON_AIR: ReadonlySet<number> = new Set([1, 2, 24]);
 const VOD: ReadonlySet<number> = new Set([5, 6, 10, 11, 13, 14, 17, 18, 20, 21]);
 
-/** Whether an encoder sends, or may be sent for it. */
+/** True while encoders may send for the Event. */
 export const isOnAir = (state: number): boolean => ON_AIR.has(state);
-/** Whether it is a film: it can be watched on demand, by the public or by those who may. */
+/** True if the Event is a film that can be watched on demand, by the public or by authorized users. */
 export const isVod = (state: number): boolean => VOD.has(state);
 
-/** What is usually done next with an Event. The API lets any state follow any other. */
+/** The usual next states of an Event. The API lets any state follow any other. */
 export interface NextState {
   state: number;
   /** The word on the button. */
@@ -59,7 +59,7 @@ export interface NextState {
 
 const next = (state: number, action: string, about: string, kind: NextState["kind"] = "plain"): NextState => ({ state, action, about, kind });
 const STOP = next(4, "Stop", "Its encoders stop. The Event is no longer live.", "danger");
-const SUSPEND = next(3, "Suspend", "It is taken from viewers. It can be resumed.");
+const SUSPEND = next(3, "Suspend", "It is hidden from viewers. It can be resumed.");
 const SHOW = "Everybody may watch it.";
 const HIDE = "Only people with a key may watch it.";
 
@@ -85,7 +85,7 @@ const NEXT_STATES: Readonly<Record<number, readonly NextState[]>> = {
 };
 
 export const nextStates = (state: number): readonly NextState[] => NEXT_STATES[state] ?? [];
-/** Whether a forced stop makes sense: it stops an Event whatever its state. */
+/** True if a forced stop is useful. It stops an Event in any state. */
 export const canBeForced = (state: number): boolean => isOnAir(state) || state === 3 || state === 25;
 
 export const MP4_STATES: Readonly<Record<number, StateWord>> = {
@@ -95,7 +95,7 @@ export const MP4_STATES: Readonly<Record<number, StateWord>> = {
   4: of("MP4 failed", "bad"),
 };
 
-/** By `queue_state`; a failed job is `completed` with `failed`. */
+/** The states of jobs by `queue_state`; a failed job is `completed` with `failed`. */
 export const JOB_STATES: Readonly<Record<string, StateWord>> = {
   queued: of("Queued", "ready"),
   started: of("Running", "busy"),
@@ -122,17 +122,17 @@ export const PROVISION_STATES: Readonly<Record<number, StateWord>> = {
   1: of("Provisioning", "busy"),
   2: of("Provisioning failed", "bad"),
   3: of("Provisioned", "ok"),
-  4: of("Provisioned in part", "warn"),
+  4: of("Partly provisioned", "warn"),
   5: of("Terminating", "busy"),
   6: of("Terminating failed", "bad"),
   7: of("Terminated", "off"),
 };
 
-/** Of encoders and pushes that run until they are stopped. */
+/** The states of encoders and pushes, which run until they are stopped. */
 export const SESSION_STATES: Readonly<Record<string, StateWord>> = {
   starting: of("Starting", "busy"),
   running: of("Running", "ok"),
-  waiting: of("Waits to start again", "warn"),
+  waiting: of("Waits for a restart", "warn"),
   handed_over: of("Handed over", "busy"),
   stopped: of("Stopped", "off"),
   failed: of("Failed", "bad"),
@@ -150,7 +150,7 @@ export const DELIVERY_STATES: Readonly<Record<number, StateWord>> = {
   2: of("Failed", "bad"),
 };
 
-/** The word of a state; one that a newer server has is shown as it is. */
+/** Returns the word of a state. An unknown state of a newer server is shown unchanged. */
 export function stateWord(states: Readonly<Record<string | number, StateWord>>, value: string | number): StateWord {
   return states[value] ?? of(String(value), "neutral");
 }

@@ -1,4 +1,4 @@
-/** Light or dark: as the system says, unless the user has chosen. */
+/** Light or dark theme: the system's, unless the user has chosen. */
 
 import { signal } from "@preact/signals";
 

@@ -8,13 +8,13 @@ const offset = signal(0);
 const tick = signal(Date.now());
 const held = signal<number | null>(null);
 
-/** The time of the server, in milliseconds, moved every second while the page is seen. It stands still while there is no connection. */
+/** The time of the server, in milliseconds, updated every second while the page is visible. It stops while there is no connection. */
 export const now = computed(() => held.value ?? tick.value + offset.value);
 
 /** The time of the server at this moment, by the clock of the browser. */
 export const serverTime = (): number => Date.now() + offset.peek();
 
-/** Stops `now` at a time; null lets it go on. */
+/** Stops `now` at a time; null lets it continue. */
 export function holdClock(at: number | null): void {
   if (at === null) tick.value = Date.now();
   held.value = at;
@@ -28,7 +28,7 @@ export function startClock(): () => void {
   return () => clearInterval(timer);
 }
 
-/** The header Date of an answer: clocks of browsers may be wrong, and what is late is said by the server's. */
+/** The header Date of an answer: browser clocks may be wrong, so lateness is measured by the server's clock. */
 export function noteServerTime(date: string | null): void {
   const server = date === null ? NaN : Date.parse(date);
   if (Number.isNaN(server)) return;
@@ -48,7 +48,7 @@ export function clock(at: Date, seconds = false): string {
   return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
 }
 
-/** `UTC+2`, `UTC−3:30`, `UTC`: of this browser at that time. */
+/** The zone of this browser at that time: `UTC+2`, `UTC−3:30`, `UTC`. */
 export function zone(at: Date): string {
   const minutes = -at.getTimezoneOffset();
   if (minutes === 0) return "UTC";
@@ -68,20 +68,20 @@ export function short(at: Date, reference = new Date(now.value)): string {
   return `${date} ${clock(at)}`;
 }
 
-/** For a field of type `datetime-local`, in local time. */
+/** Formats local time for a field of type `datetime-local`. */
 export function localText(at: string | number | null): string {
   if (at === null || at === "") return "";
   const date = new Date(at);
   return `${day(date)}T${clock(date)}`;
 }
 
-/** The instant of such a field; null when it is empty. */
+/** Parses the value of a `datetime-local` field; null when it is empty. */
 export function instantOf(text: string): string | null {
   const at = text === "" ? NaN : Date.parse(text);
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
-/** `Thu 2031-05-01 20:15 UTC+2`: such a field in words, as the zone is at that time. */
+/** `Thu 2031-05-01 20:15 UTC+2`: the value of such a field in words, with the zone at that time. */
 export function localWords(text: string): string {
   const at = text === "" ? NaN : Date.parse(text);
   if (Number.isNaN(at)) return "";
@@ -101,7 +101,7 @@ export function duration(milliseconds: number): string {
   return days < 10 && hours % 24 ? `${days} d ${hours % 24} h` : `${days} d`;
 }
 
-/** `0:03:20`: a running time, which does not change its width every second. */
+/** `0:03:20`: a running time, whose width does not change every second. */
 export function running(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   return `${Math.floor(seconds / 3600)}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`;

@@ -20,7 +20,7 @@ export function toast(text: string, tone: Toast["tone"] = "ok", detail?: string)
   if (tone !== "bad") setTimeout(() => dismiss(made.id), SECONDS * 1000);
 }
 
-/** What went wrong, in words. */
+/** Shows a failure as a message. */
 export function toastFailure(what: string, thrown: unknown): void {
   const failure = asFailure(thrown);
   toast(what, "bad", failure.transactionId === null ? failure.detail : `${failure.detail} (request ${failure.transactionId})`);

@@ -1,6 +1,6 @@
-/** Writes of this console that are not answered yet. What they change is asked for after the answer: it may be gone, and its page closes then. */
+/** Pending writes of this console. Their changes are read after the answer, because a page closes if its record was deleted. */
 
-/** Milliseconds after an answer, until it has been read and the page has been drawn. */
+/** Milliseconds after an answer until it has been read and the page has been drawn. */
 const AFTERWARDS = 200;
 let open = 0;
 let ended = -Infinity;

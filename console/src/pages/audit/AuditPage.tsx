@@ -40,7 +40,7 @@ const COLUMNS: readonly Column<Entry>[] = [
 ];
 const NAMES = ["kind", "type", "id", "actor", "transaction", "from", "to"] as const;
 
-/** The whole log, the newest first: filters, what one request did, an entry with its proof, files. */
+/** The whole log, newest first: filters, the changes of one request, an entry with its proof, and files. */
 export default function AuditPage() {
   const { values, set } = useQueryState();
   const [exporting, setExporting] = useState(false);
@@ -54,7 +54,7 @@ export default function AuditPage() {
   return (
     <>
       <PageHead
-        title={ascending ? "What one request did" : "Audit"}
+        title={ascending ? "Changes of one request" : "Audit"}
         actions={
           <>
             {!ascending && <Check label="Follow" checked={follows} onChange={(on) => set({ follow: on ? "" : "off" })} />}
@@ -76,7 +76,7 @@ export default function AuditPage() {
       <div class="audit-list" ref={list}>
         {log.entries.length === 0 && log.isReading ? (
           <>
-            {log.reached !== null && <p class="faint" role="status">Nothing found yet: looked up to position {log.reached.toLocaleString("en")}.</p>}
+            {log.reached !== null && <p class="faint" role="status">No match yet: searched up to position {log.reached.toLocaleString("en")}.</p>}
             <Skeleton lines={8} />
           </>
         ) : (
@@ -115,7 +115,7 @@ function filtersOf(values: Readonly<Record<string, string>>): Filters {
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value)) as Filters;
 }
 
-/** Times are those of the reader, to the minute. */
+/** Times are in the user's zone, to the minute. */
 function isoOf(text: string | undefined, rest: number): string | undefined {
   const at = text ? new Date(text) : null;
   return at === null || Number.isNaN(at.getTime()) ? undefined : new Date(at.getTime() + rest).toISOString();
@@ -139,7 +139,7 @@ function facetsOf(kinds: readonly Schemas["KindOfAggregate"][], kind: string | u
   ];
 }
 
-/** All that one request did, in a few lines. */
+/** A summary of the changes of one request. */
 function OneRequest({ entries, isWhole }: { entries: readonly Entry[]; isWhole: boolean }) {
   const first = entries[0]!;
   const objects = new Map(entries.map((each) => [`${each.aggregate} ${each.id}`, each]));
@@ -148,7 +148,7 @@ function OneRequest({ entries, isWhole }: { entries: readonly Entry[]; isWhole: 
     <Panel title="The request">
       <p>
         <bdi>{whoWord(first)}</bdi>, <Time at={first.recordedAt} as="full" />: {isWhole ? "" : "at least "}
-        {entries.length} {entries.length === 1 ? "change" : "changes"} to {objects.size} {objects.size === 1 ? "object" : "objects"}. What followed from it, such as a job, is here too.
+        {entries.length} {entries.length === 1 ? "change" : "changes"} to {objects.size} {objects.size === 1 ? "object" : "objects"}. Its consequences, such as a job, are included.
       </p>
       <p class="links">
         {shown.map((each) => (

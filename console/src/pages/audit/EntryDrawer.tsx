@@ -7,12 +7,12 @@ import { actorWord, fieldWord, historyOf, isErased, kindWord, pageOf, typeWord, 
 
 interface EntryDrawerProps {
   position: number;
-  /** From the list, where it is known. */
+  /** The entry of the list, if it is loaded. */
   known: Entry | undefined;
   onClose: () => void;
 }
 
-/** One entry of the log: what it says, who did it, and the proof that it is in the log. */
+/** An entry of the log: its content, its author, and the proof that it is in the log. */
 export function EntryDrawer({ position, known, onClose }: EntryDrawerProps) {
   const entry = useQuery(`audit entry ${position}`, async (signal) => {
     if (known) return known;
@@ -52,10 +52,10 @@ function Content({ entry }: { entry: Entry }) {
         {page && <a href={to(page)}>As it is now</a>}
         <a href={to("/audit", { type: entry.type, kind: entry.aggregate })}>All of this type</a>
       </p>
-      <h3>What it says</h3>
+      <h3>Content</h3>
       {isErased(entry) ? (
         <p class="erased">
-          Its content was erased. <a href={to(historyOf(entry.aggregate, entry.id))}>The history</a> says by which redaction.
+          Its content was erased. <a href={to(historyOf(entry.aggregate, entry.id))}>The history</a> names the redaction.
         </p>
       ) : (
         <>
@@ -109,7 +109,7 @@ function Proof({ entry }: { entry: Entry }) {
                 facts={[
                   ["Commit", `${found.commit.toLocaleString("en")}, event ${entry.position - found.first + 1} of ${found.count}`],
                   ["Checkpoint", `with ${found.size.toLocaleString("en")} commits`],
-                  ["Way to the root", `${found.path.length} hashes in the commit, ${found.tree.length} in the tree`],
+                  ["Path to the root", `${found.path.length} hashes in the commit, ${found.tree.length} in the tree`],
                 ]}
               />
               <p class="links">

@@ -5,7 +5,7 @@ import { Button, Dialog, Progress } from "../../parts";
 import { CSV_HEAD, csvOf, ndjsonOf, save } from "./files";
 import { pages, type Filters } from "./useLog";
 
-/** Entries that the browser makes a file of. */
+/** Maximum number of entries in a file made by the browser. */
 export const MOST = 10_000;
 
 interface ExportDialogProps {
@@ -14,7 +14,7 @@ interface ExportDialogProps {
   onClose: () => void;
 }
 
-/** Files of the log: the verifiable export of the server, or what the filters find as a table. */
+/** Files of the log: the verifiable export of the server, or the matching entries as a table. */
 export function ExportDialog({ filters, ascending, onClose }: ExportDialogProps) {
   const [read, setRead] = useState<number | null>(null);
   const end = useRef<AbortController | null>(null);
@@ -35,7 +35,7 @@ export function ExportDialog({ filters, ascending, onClose }: ExportDialogProps)
       save(found, `audit.${form}`, type);
       toast(`${count.toLocaleString("en")} entries were written`, count >= MOST ? "warn" : "ok", count >= MOST ? `Only the first ${MOST.toLocaleString("en")}: choose a shorter time for the rest.` : undefined);
     } catch (thrown) {
-      if (!own.signal.aborted) toastFailure("The file was not made", asFailure(thrown));
+      if (!own.signal.aborted) toastFailure("The file could not be made", asFailure(thrown));
     } finally {
       setRead(null);
     }
@@ -47,18 +47,18 @@ export function ExportDialog({ filters, ascending, onClose }: ExportDialogProps)
     <Dialog title="Export" open onClose={onClose}>
       <div class="export">
         <section>
-          <h3>The log, as verify.py reads it</h3>
+          <h3>The log for verify.py</h3>
           <p>
             By the server, of any size{query.size > 0 ? ", of the kind and the time chosen" : ", all of it"}.{" "}
             {rest.length > 0 && `The filters ${rest.join(", ")} do not apply. `}
-            {aggregate ? "An export of one kind has holes, so verify.py cannot verify it." : "It can be verified without the product."}
+            {aggregate ? "An export of one kind has gaps, so verify.py cannot verify it." : "It can be verified without the product."}
           </p>
           <a class="button" href={`/api/audit/export?${query}`} download="log.ndjson">
             Download NDJSON
           </a>
         </section>
         <section>
-          <h3>What the filters find, as a table</h3>
+          <h3>The matching entries as a table</h3>
           <p>By this browser, {MOST.toLocaleString("en")} entries at most.</p>
           {read === null ? (
             <span class="links">

@@ -4,7 +4,7 @@ import { toastFailure } from "../../kernel/toasts";
 import { Button, Dialog, Field, useSubmit } from "../../parts";
 import { forgetSearch, saveSearch, searches } from "./searches";
 
-/** Saved searches as links, and a button that saves what is chosen now. */
+/** Saved searches as links, and a button that saves the current filters. */
 export function SavedSearches({ query }: { query: Record<string, string> }) {
   const [open, setOpen] = useState(false);
   const isAny = Object.keys(query).length > 0;
@@ -33,7 +33,7 @@ function forget(name: string): void {
   try {
     forgetSearch(name);
   } catch (thrown) {
-    toastFailure("The search was not forgotten", thrown);
+    toastFailure("The search could not be removed", thrown);
   }
 }
 
@@ -46,7 +46,7 @@ function SaveDialog({ query, onClose }: { query: Record<string, string>; onClose
   return (
     <Dialog title="Save this search" open onClose={onClose}>
       <form onSubmit={form.submit} class="save-search">
-        <Field label="Name" name="name" value={name} onInput={setName} required autoFocus hint="Kept in this browser. One of the same name is replaced." />
+        <Field label="Name" name="name" value={name} onInput={setName} required autoFocus hint="Stored in this browser. A search of the same name is replaced." />
         {form.failure && <p role="alert">{form.failure.detail}</p>}
         <Button kind="primary" type="submit" disabled={name.trim() === ""}>
           Save

@@ -7,13 +7,13 @@ interface ValueProps {
   kind: string;
   field: string;
   value: unknown;
-  /** The type of the event that the value is in. */
+  /** The type of the event that contains the value. */
   type?: string;
-  /** The name of what an id stands for. */
+  /** The name of the record with this id. */
   name?: string | null;
 }
 
-/** Texts beyond it may need to be scrolled, by the keyboard too. */
+/** Length above which texts may need scrolling, also by keyboard. */
 export const LONG = 300;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 

@@ -1,4 +1,4 @@
-/** Searches that the reader has saved, in this browser. They hold filters and no content. */
+/** Searches that the user has saved in this browser. They contain filters and no content. */
 
 import { signal } from "@preact/signals";
 
@@ -25,7 +25,7 @@ function isSearch(found: unknown): found is SavedSearch {
   return typeof one?.name === "string" && typeof one.query === "object" && one.query !== null && Object.values(one.query).every((each) => typeof each === "string");
 }
 
-/** One of the same name is replaced. Throws where the browser keeps nothing. */
+/** Saves a search; a search of the same name is replaced. Throws if the browser stores nothing. */
 export function saveSearch(search: SavedSearch): void {
   keep([...searches.value.filter((each) => each.name !== search.name), search].slice(-MOST));
 }

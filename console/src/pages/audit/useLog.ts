@@ -20,11 +20,11 @@ export interface Filters {
 
 interface Part {
   entries: readonly Entry[];
-  /** Where the next page begins; null at the end. */
+  /** The beginning of the next page; null at the end. */
   next: number | null;
 }
 
-/** One page of the log. Such a page may be empty, and not be the last. */
+/** Reads a page of the log. A page may be empty without being the last. */
 async function page(filters: Filters, place: { before?: number; after?: number }, ascending: boolean, size: number, signal: AbortSignal): Promise<Part> {
   const query = { ...filters, ...place, order: ascending ? ("ASC" as const) : ("DESC" as const), pageSize: size };
   const found = await dataOf(api.GET("/api/audit/events/", { params: { query }, signal }));
@@ -50,12 +50,12 @@ export interface Log {
   failure: Failure | null;
   isReading: boolean;
   isWhole: boolean;
-  /** Up to where it was looked, where nothing matches for long. */
+  /** The position searched so far while nothing matches. */
   reached: number | null;
-  /** Whether there are newer entries, which are not shown yet. */
+  /** True if there are newer entries that are not shown yet. */
   isBehind: boolean;
   more: () => void;
-  /** Reads what is new. */
+  /** Reads the new entries. */
   catchUp: () => void;
   again: () => void;
 }
@@ -94,7 +94,7 @@ export function useLog(filters: Filters, ascending: boolean, mayFollow: () => bo
           next = found.next;
           isReading = next !== null && found.entries.length === 0;
           const more = { next, isReading, failure: null };
-          setKnown((now) => ({ ...more, entries: [...now.entries, ...found.entries] })); // new ones may have come meanwhile
+          setKnown((now) => ({ ...more, entries: [...now.entries, ...found.entries] })); // new entries may have arrived meanwhile
         }
       } catch (thrown) {
         if (!signal.aborted) setKnown((now) => ({ ...now, failure: asFailure(thrown), isReading: false }));

@@ -1,4 +1,4 @@
-/** What the log says, in words: kinds, types, fields, people. */
+/** The words for the log: kinds, types, fields, people. */
 
 import type { Schemas } from "../../kernel/api";
 import {
@@ -43,7 +43,7 @@ const STATES: Readonly<Record<string, Readonly<Record<string, States>>>> = {
   asset: { state: ASSET_STATES },
   webhook: { state: DELIVERY_STATES },
 };
-/** Their types whose numbers are not those of the aggregate's state. */
+/** Types of events whose numbers are not states of the aggregate. */
 const MP4_TYPES = new Set(["event.mp4_state_changed"]);
 const PROVISION_TYPES = new Set(["event.provision_state_changed"]);
 
@@ -68,7 +68,7 @@ function oneField(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** `event_type` → `Event type`. What is written `Event` is the product's. */
+/** `event_type` → `Event type`. `Event` is the product's term. */
 export function kindWord(kind: string): string {
   return oneField(kind);
 }
@@ -78,7 +78,7 @@ export function typeWord(type: string): string {
   return oneField(type.slice(type.indexOf(".") + 1));
 }
 
-/** The word of a state, where the field of this kind is one. */
+/** Returns the word of a state if the field is a state. */
 export function stateOf(kind: string, field: string, value: unknown, type?: string): StateWord | null {
   if (typeof value !== "number" && typeof value !== "string") return null;
   const name = camel(field);
@@ -89,17 +89,17 @@ export function stateOf(kind: string, field: string, value: unknown, type?: stri
   return states === undefined ? null : stateWord(states, value);
 }
 
-/** Whether content of the event was erased. */
+/** Returns true if content of the event was erased. */
 export function isErased(entry: Pick<Entry, "data">): boolean {
   return entry.data["redacted"] === true;
 }
 
-/** What a GET shows instead of a required text that was erased. */
+/** Returns true for the text that a GET shows instead of an erased required text. */
 export function isPlaceholder(value: unknown): boolean {
   return typeof value === "string" && /^redacted \S+$/.test(value);
 }
 
-/** Who did it, by what the log says that it is: a name alone does not tell the product from a client that is called so. */
+/** Returns the actor by its kind in the log: a name alone does not distinguish the product from a client of that name. */
 export function actorWord(actor: string, kind?: string | null): string {
   if (kind === "product") return "the product itself";
   if (kind === "person") return `${actor} in the console`;
@@ -139,7 +139,7 @@ function oneLine(entry: Entry, name: string, value: unknown): string {
   return text.length > LONG ? `${text.slice(0, LONG)}…` : text;
 }
 
-/** Where people see what it is now; null where there is no page for it. */
+/** Returns the page of the current state; null if there is none. */
 export function pageOf(kind: string, id: string): string | null {
   if (kind === "event") return `/events/${encodeURIComponent(id)}`;
   if (kind === "job") return `/jobs/${encodeURIComponent(id)}`;

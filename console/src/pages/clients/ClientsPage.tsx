@@ -14,21 +14,21 @@ import { ContentKeys } from "./ContentKeys";
 type Client = Schemas["Client"];
 type ApiKey = Schemas["ApiKey"];
 const ROLES: readonly (readonly [Role, string])[] = [
-  ["viewer", "Reads Events, jobs and what belongs to them"],
-  ["operator", "Reads and changes them, and asks for its own content keys"],
+  ["viewer", "Reads Events, jobs and their details"],
+  ["operator", "Reads and changes them, and requests its own content keys"],
   ["auditor", "Reads them, the logs and the audit"],
-  ["keys", "Asks for its own content keys, and nothing else"],
+  ["keys", "Requests its own content keys, and nothing else"],
   ["admin", "Does everything, and manages clients"],
 ];
 const DAY = 86_400_000;
-/** A key that was not used for so long is named. */
+/** Days after which an unused key is listed. */
 const UNUSED = 90 * DAY;
 const OVERLAPS = [
   ["86400", "In 1 day"],
   ["3600", "In 1 hour"],
   ["604800", "In 7 days"],
   ["0", "At once"],
-  ["", "Not at all"],
+  ["", "Never"],
 ] as const;
 
 interface Shown {
@@ -93,7 +93,7 @@ function isUnused(key: ApiKey): boolean {
   return !expired(key) && now.value - Date.parse(key.lastUsedAt ?? key.createdAt) > UNUSED;
 }
 
-/** Keys that nobody misses: each is a door that nobody watches. */
+/** Unused keys, which are a risk without a benefit. */
 function Unused({ clients, onOpen }: { clients: readonly Client[]; onOpen: (name: string) => void }) {
   const unused = clients.flatMap((client) => client.keys.filter(isUnused).map((key) => ({ client, key })));
   if (unused.length === 0) return null;
@@ -121,7 +121,7 @@ interface ClientDrawerProps {
   onDone: () => void;
 }
 
-/** One client: roles, keys, and what can be done with them. */
+/** A client: its roles, its keys, and their actions. */
 function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
   const [turn, setTurn] = useState(0);
   const here = useHere();
@@ -156,7 +156,7 @@ function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
         if (here()) onClose();
         onDone();
       }}>
-        <p>Its {client.keys.length} {client.keys.length === 1 ? "key stops" : "keys stop"} working at once.</p>
+        <p>Its {client.keys.length} {client.keys.length === 1 ? "key stops" : "keys stop"} working immediately.</p>
       </Confirm>
       <Confirm title="Revoke this key?" action="Revoke" danger open={asks !== null && asks !== "delete"} onClose={() => setAsks(null)} onConfirm={async () => {
         const { keyId } = asks as ApiKey;
@@ -165,7 +165,7 @@ function ClientDrawer({ client, onClose, onKey, onDone }: ClientDrawerProps) {
         onDone();
       }}>
         <p>
-          <code>{typeof asks === "object" && asks?.keyId}</code> of <bdi>{client.name}</bdi> stops working at once, for whoever still uses it.
+          <code>{typeof asks === "object" && asks?.keyId}</code> of <bdi>{client.name}</bdi> stops working immediately for all its users.
         </p>
       </Confirm>
     </Drawer>
@@ -181,7 +181,7 @@ interface RightsProps {
   onAgain: () => void;
 }
 
-/** What a client may do. Saved only if they are as they were when the form was opened. */
+/** The permissions of a client. They are saved only if they have not changed since the form was opened. */
 function Rights({ client, onDone, onDelete, onAgain }: RightsProps) {
   const begun = useBegun(client, rightsOf);
   const [roles, setRoles] = useState<readonly string[]>(client.roles);
@@ -189,7 +189,7 @@ function Rights({ client, onDone, onDelete, onAgain }: RightsProps) {
   const params = { path: { name: client.name } };
   const form = useSubmit(async () => {
     const read = await found(api.GET("/api/client/{name}", { params }));
-    if (rightsOf(read.data) !== rightsOf(begun.record)) throw new Failure(412, "Somebody else was faster: nothing was saved. Look at the client as it is now.");
+    if (rightsOf(read.data) !== rightsOf(begun.record)) throw new Failure(412, "The client was changed meanwhile: nothing was saved. Check its current state.");
     begun.saved(await dataOf(api.PUT("/api/client/{name}", { params, body: { roles: [...roles] as Role[], trustActor: trusted }, headers: ifMatch(read.etag) })));
     toast("Client saved");
     onDone();
@@ -197,7 +197,7 @@ function Rights({ client, onDone, onDelete, onAgain }: RightsProps) {
   return (
     <form class="client" onSubmit={form.submit}>
       <Roles chosen={roles} onChoose={setRoles} />
-      <Check label="Believed about its end user" hint="It may name who acts in the header X-Actor." checked={trusted} onChange={setTrusted} />
+      <Check label="Trusted to name its end user" hint="It may name the end user in the header X-Actor." checked={trusted} onChange={setTrusted} />
       {begun.isOld && <ChangedMeanwhile onAgain={onAgain} />}
       <FormError failure={form.failure} />
       <div class="page-actions">
@@ -225,7 +225,7 @@ function Roles({ chosen, onChoose }: { chosen: readonly string[]; onChoose: (rol
   );
 }
 
-/** A new key, beside which the others work for a while, so that nobody is locked out. */
+/** A new key. The other keys keep working for a while, so that no user is locked out. */
 function Rotate({ client, onKey }: { client: Client; onKey: (shown: Shown) => void }) {
   const [after, setAfter] = useState<string>(OVERLAPS[0][0]);
   const form = useSubmit(async () => {
@@ -265,7 +265,7 @@ function AddClient({ onClose, onKey }: { onClose: () => void; onKey: (shown: Sho
   );
 }
 
-/** The only time that a key is seen. It is in the memory of this page alone, and goes when the dialog is closed. */
+/** Shows a new key once. It exists only in the memory of this page until the dialog is closed. */
 function NewKey({ shown, onClose }: { shown: Shown; onClose: () => void }) {
   return (
     <Dialog title={shown.title} open onClose={onClose} actions={<Button kind="primary" onClick={onClose}>I have stored it</Button>}>

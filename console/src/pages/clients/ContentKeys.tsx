@@ -11,7 +11,7 @@ const COLUMNS: readonly Column<Schemas["ContentKey"]>[] = [
   { key: "period", title: "Period", width: "6rem", secondary: true, cell: (key) => key.period },
   { key: "issued", title: "Issued", width: "12rem", cell: (key) => <Time at={key.issuedAt} /> },
   { key: "answers", title: "Given out", width: "6rem", align: "end", cell: (key) => key.answers },
-  { key: "last", title: "Last given out", width: "12rem", secondary: true, cell: (key) => <Time at={key.lastAnsweredAt} /> },
+  { key: "last", title: "Last issued", width: "12rem", secondary: true, cell: (key) => <Time at={key.lastAnsweredAt} /> },
   { key: "systems", title: "DRM systems", width: "12rem", secondary: true, cell: (key) => key.systems.join(", ") },
 ];
 
@@ -29,7 +29,7 @@ export function ContentKeys() {
       <div class="client">
         <FilterBar label="Content id of keys" filters={[{ name: "content", label: "Content id", kind: "search" }]} />
         {contentId === "" ? (
-          <p class="faint">Give the content id of an Event to see which keys were made for it. Keys themselves are never shown.</p>
+          <p class="faint">Give the content id of an Event to list its keys. Keys themselves are never shown.</p>
         ) : (
           <Answered query={keys}>
             {(page) => (
@@ -40,7 +40,7 @@ export function ContentKeys() {
                   rows={page.results}
                   rowKey={(key) => key.id}
                   stale={keys.stale.value}
-                  empty={<EmptyState title="No content keys">None were made for this content id. It is compared exactly.</EmptyState>}
+                  empty={<EmptyState title="No content keys">There are none for this content id. It is compared exactly.</EmptyState>}
                 />
                 {page.totalCount > SIZE && <Pager page={pageNumber} pageSize={SIZE} total={page.totalCount} onPage={(next) => set({ page: String(next) })} />}
               </>

@@ -67,7 +67,7 @@ export function AllDeliveries({ endpoints, onDone }: AllDeliveriesProps) {
     try {
       const { data } = await answered(api.POST("/api/webhook/deliveries/resend/", { body: { ids } }));
       const refused = data.results.find((each) => each.error !== null);
-      toast(`${data.requeued} of ${ids.length} are sent again${refused ? `; of the others: ${refused.error}` : ""}`);
+      toast(`${data.requeued} of ${ids.length} are sent again${refused ? `; the others were not: ${refused.error}` : ""}`);
       done();
     } catch (thrown) {
       toastFailure("Not sent again", thrown);
@@ -109,7 +109,7 @@ export function AllDeliveries({ endpoints, onDone }: AllDeliveriesProps) {
                   onRow={(each) => set({ delivery: each.id, of: each.webhookId })}
                   list={deliveries.key}
                   stale={deliveries.stale.value}
-                  empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>None of any webhook matches.</EmptyState>}
+                  empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>No delivery of any webhook matches.</EmptyState>}
                   onEnd={deliveries.extend}
                 />
                 <Shown count={rows.length} more={more} />
@@ -123,7 +123,7 @@ export function AllDeliveries({ endpoints, onDone }: AllDeliveriesProps) {
   );
 }
 
-/** A day of the reader. An address that somebody has edited may hold none. */
+/** A day in the user's zone. An edited address may hold no date. */
 function instant(day: string | undefined, time: string): string | undefined {
   const at = day ? new Date(`${day}${time}`) : null;
   return at === null || Number.isNaN(at.getTime()) ? undefined : at.toISOString();

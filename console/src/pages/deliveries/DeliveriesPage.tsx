@@ -13,7 +13,7 @@ import { EndpointActions } from "./EndpointActions";
 
 const SIZE = 100;
 
-/** Endpoints with how their deliveries go, those that fail first; and the deliveries of all, or of the chosen one. */
+/** Endpoints with the health of their deliveries, failing endpoints first; and the deliveries of all, or of the selected endpoint. */
 export default function DeliveriesPage() {
   const { values, set } = useQueryState();
   const health = useQuery("webhook health", (signal) => dataOf(api.GET("/api/webhook/health", { signal })), {
@@ -23,7 +23,7 @@ export default function DeliveriesPage() {
   return (
     <>
       <PageHead title="Deliveries">
-        <span class="faint">System-wide webhooks, those that fail first. The figures are of the last 24 hours.</span>
+        <span class="faint">System-wide webhooks, failing webhooks first. The figures cover the last 24 hours.</span>
       </PageHead>
       <Answered query={health}>
         {(endpoints) => {
@@ -40,7 +40,7 @@ export default function DeliveriesPage() {
   );
 }
 
-/** What is the matter with an endpoint, in a word. */
+/** The condition of an endpoint, in a word. */
 export function conditionOf(endpoint: WebhookHealth): StateWord {
   if (endpoint.disabledAt) return { word: "Disabled", tone: "off" };
   if (endpoint.circuit === "open") return { word: "Resting", tone: "bad" };
@@ -49,7 +49,7 @@ export function conditionOf(endpoint: WebhookHealth): StateWord {
   return endpoint.succeededAt ? { word: "Healthy", tone: "ok" } : { word: "Not used yet", tone: "neutral" };
 }
 
-/** Of what ended in 24 hours. */
+/** The rate of the deliveries that ended within 24 hours. */
 export function successRate(endpoint: Pick<WebhookHealth, "delivered" | "failed">): number | null {
   const all = endpoint.delivered + endpoint.failed;
   return all === 0 ? null : endpoint.delivered / all;
@@ -102,7 +102,7 @@ function Endpoints({ endpoints, chosen, onChoose, stale }: EndpointsProps) {
         rowKey={(each) => each.webhookId}
         onRow={(each) => onChoose(each.webhookId)}
         stale={stale}
-        empty={<EmptyState title="No system-wide webhook">POST /api/webhook/ adds one; it is told of every change of every Event.</EmptyState>}
+        empty={<EmptyState title="No system-wide webhook">POST /api/webhook/ adds one; it is notified of every change of every Event.</EmptyState>}
       />
     </div>
   );
@@ -163,7 +163,7 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
                 onRow={(each) => set({ delivery: each.id, ...(before ? { before } : {}) })}
                 list={deliveries.key}
                 stale={deliveries.stale.value}
-                empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>None of this webhook is in this state.</EmptyState>}
+                empty={<EmptyState title={chosen === "FAILED" ? "Nothing has failed" : "No deliveries"}>No delivery of this webhook is in this state.</EmptyState>}
               />
               <nav class="pager" aria-label="Pages of deliveries">
                 <span class="faint">{found.results.length} shown</span>
@@ -187,13 +187,13 @@ function Endpoint({ endpoint, onDone }: { endpoint: WebhookHealth; onDone: () =>
   );
 }
 
-/** What an operator should know of the endpoint before anything else. */
+/** Warnings about the endpoint. */
 function Condition({ endpoint }: { endpoint: WebhookHealth }) {
   if (endpoint.disabledAt) {
     return (
       <p class="failure" role="status">
         Nothing is sent: disabled since&nbsp;
-        <Time at={endpoint.disabledAt} /> “Enable” sends what comes from then on; “Recover” what was left out meanwhile.
+        <Time at={endpoint.disabledAt} /> “Enable” sends future notifications; “Recover” sends those that were omitted meanwhile.
       </p>
     );
   }
@@ -201,7 +201,7 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
   return (
     <p class="failure" role="status">
       <span>
-        <strong>Every try has failed since</strong> <Time at={endpoint.failingSince} />
+        <strong>Every attempt has failed since</strong> <Time at={endpoint.failingSince} />
         {endpoint.succeededAt ? (
           <>
             ; the last success was <Time at={endpoint.succeededAt} as="relative" />.
@@ -214,8 +214,8 @@ function Condition({ endpoint }: { endpoint: WebhookHealth }) {
             Its circuit breaker is open: nothing is sent until <Time at={endpoint.circuitUntil} />.{" "}
           </>
         )}
-        A receiver that fails is left in peace for a while: {endpoint.nextTryAt ? <>the next try is <NextTry at={endpoint.nextTryAt} />.</> : "nothing waits."}{" "}
-        “Test” asks it at once.
+        A failing receiver is paused for a while: {endpoint.nextTryAt ? <>the next attempt is <NextTry at={endpoint.nextTryAt} />.</> : "no delivery is pending."}{" "}
+        “Test” calls it immediately.
       </span>
     </p>
   );

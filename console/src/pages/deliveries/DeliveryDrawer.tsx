@@ -19,7 +19,7 @@ interface DeliveryDrawerProps {
 
 const NUMBERS: Readonly<Record<string, number>> = { PENDING: 0, DELIVERED: 1, FAILED: 2 };
 
-/** One delivery: what was sent, and every try with its answer. */
+/** A delivery: its content, and every attempt with its answer. */
 export function DeliveryDrawer({ endpoint, id, onClose, onDone }: DeliveryDrawerProps) {
   const path = { id: endpoint.webhookId, deliveryId: id };
   const delivery = useQuery(
@@ -43,7 +43,7 @@ export function DeliveryDrawer({ endpoint, id, onClose, onDone }: DeliveryDrawer
     : endpoint.disabledAt
       ? "The webhook is disabled: enable it first."
       : known?.state === "PENDING"
-        ? "It waits to be sent already."
+        ? "It is already pending."
         : null;
   return (
     <Drawer
@@ -88,7 +88,7 @@ function Content({ delivery, url }: { delivery: Delivery; url: string }) {
           ["Error", delivery.error && <bdi>{delivery.error}</bdi>],
         ]}
       />
-      <h3>{delivery.attempts.length === 0 ? "Not tried yet" : "Tries, the latest first"}</h3>
+      <h3>{delivery.attempts.length === 0 ? "Not attempted yet" : "Attempts, the latest first"}</h3>
       <ol class="tries">
         {[...delivery.attempts].reverse().map((each) => (
           <Try key={each.number} attempt={each} />
@@ -116,7 +116,7 @@ function Try({ attempt }: { attempt: Attempt }) {
         </p>
       )}
       {attempt.response && (
-        <pre class="answer" tabIndex={0} aria-label={`Answer to try ${attempt.number}`}>
+        <pre class="answer" tabIndex={0} aria-label={`Answer to attempt ${attempt.number}`}>
           {attempt.response}
         </pre>
       )}

@@ -14,7 +14,7 @@ type Asked = "recover" | "secret" | "enable" | "disable";
 
 const NEEDS = "This needs the role operator or admin.";
 
-/** What can be done with an endpoint. */
+/** The actions on an endpoint. */
 export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const [since, setSince] = useState("");
@@ -37,7 +37,7 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
   };
   const recover = async (): Promise<void> => {
     const at = new Date(since);
-    if (since === "" || Number.isNaN(at.getTime())) throw asFailure(new Error("Say since when."));
+    if (since === "" || Number.isNaN(at.getTime())) throw asFailure(new Error("Enter a time."));
     const made = await answered(api.POST("/api/webhook/{id}/recover/", { params: { path, query: { since: at.toISOString() } } }));
     toast(made.data.requeued === 1 ? "1 delivery is sent again" : `${made.data.requeued} deliveries are sent again`);
     onDone();
@@ -78,9 +78,9 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
       </Button>
 
       {asked === "recover" && (
-        <Confirm title="Send again what failed" action="Send again" open onClose={close} onConfirm={recover}>
+        <Confirm title="Send failed deliveries again" action="Send again" open onClose={close} onConfirm={recover}>
           <p>
-            Everything to <bdi>{endpoint.webhookUrl}</bdi> that failed since then is sent again, in order; also what was left out while it was disabled.
+            All deliveries to <bdi>{endpoint.webhookUrl}</bdi> that failed since then are sent again, in order, including those omitted while it was disabled.
           </p>
           <TimeField label="Since" name="since" value={since} onInput={setSince} />
         </Confirm>
@@ -88,14 +88,14 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
       {asked === "secret" && (
         <Confirm title="Make a new secret?" action="Make a new secret" danger open onClose={close} onConfirm={renew}>
           <p>
-            Requests to <bdi>{endpoint.webhookUrl}</bdi> are signed with the new and the old secret for 24 hours, then with the new one alone. It is shown once.
+            Requests to <bdi>{endpoint.webhookUrl}</bdi> are signed with the new and the old secret for 24 hours, then with the new secret only. It is shown once.
           </p>
         </Confirm>
       )}
       {asked === "enable" && (
         <Confirm title="Enable the webhook?" action="Enable" open onClose={close} onConfirm={() => enable(true)}>
           <p>
-            <bdi>{endpoint.webhookUrl}</bdi> is told again of what happens from now on. “Recover” sends what was left out.
+            <bdi>{endpoint.webhookUrl}</bdi> is notified again from now on. “Recover” sends the omitted notifications.
           </p>
         </Confirm>
       )}
@@ -106,7 +106,7 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
           </p>
         </Confirm>
       )}
-      <Dialog title="The new secret" open={secret !== null} onClose={() => setSecret(null)} actions={<Button onClick={() => setSecret(null)}>I have kept it</Button>}>
+      <Dialog title="The new secret" open={secret !== null} onClose={() => setSecret(null)} actions={<Button onClick={() => setSecret(null)}>I have stored it</Button>}>
         <p>It is not shown again. Give it to the receiver within 24 hours.</p>
         <p class="text">
           <code class="secret">{secret}</code>
@@ -136,7 +136,7 @@ export function EndpointActions({ endpoint, onDone }: EndpointActionsProps) {
   );
 }
 
-/** A time as a field of the browser takes it, in its own zone. */
+/** Formats a time for a field of the browser, in its zone. */
 function local(at: string | null): string {
   const when = at ? new Date(at) : new Date(Date.now() - 24 * 3600 * 1000);
   return new Date(when.getTime() - when.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

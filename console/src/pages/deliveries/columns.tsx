@@ -11,7 +11,7 @@ export type Delivery = Schemas["Delivery"];
 
 export const STATES = { FAILED: 2, PENDING: 0, DELIVERED: 1 } as const;
 
-/** What is due waits for its place behind earlier ones, or for a receiver that is left in peace. */
+/** A due delivery waits behind earlier deliveries, or for a paused receiver. */
 export function NextTry({ at }: { at: string | null | undefined }) {
   if (at && Date.parse(at) <= now.value) return <span title={absolute(new Date(at))}>due now</span>;
   return <Time at={at} as="relative" />;
@@ -39,7 +39,7 @@ export const columnsOf = (titles: Titles): readonly Column<Delivery>[] => [
   { key: "due", title: "Next try", width: "9rem", secondary: true, cell: (each) => <NextTry at={each.dueAt} /> },
 ];
 
-/** What it is about: the title of the Event as it was sent, else as it is now, else its id, or the job. */
+/** The subject: the title of the Event as it was sent, else its current title, else its id, or the job. */
 function titleOf(delivery: Delivery, titles: Titles): string {
   const payload = delivery.payload as Record<string, unknown>;
   const title = [payload["title"], payload["eventTitle"]].find((each) => typeof each === "string" && each !== "");
@@ -50,5 +50,5 @@ function titleOf(delivery: Delivery, titles: Titles): string {
 
 function answerOf(delivery: Delivery): string {
   const last = delivery.attempts[delivery.attempts.length - 1];
-  return last?.status ? `HTTP ${last.status}` : "not tried yet";
+  return last?.status ? `HTTP ${last.status}` : "not attempted yet";
 }

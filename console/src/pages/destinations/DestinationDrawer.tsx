@@ -14,7 +14,7 @@ export interface Trial {
 }
 
 interface DestinationDrawerProps {
-  /** null: a new one. */
+  /** The destination; null for a new one. */
   destination: Destination | null;
   editable: boolean;
   trial: Trial | undefined | null;
@@ -23,7 +23,7 @@ interface DestinationDrawerProps {
   onSaved: (id: string) => void;
 }
 
-/** One destination: its configuration, whose secrets can be written and never read, and whether it can be reached. */
+/** A destination: its configuration, whose secrets can be written but never read, and a connection test. */
 export function DestinationDrawer(props: DestinationDrawerProps) {
   const [turn, setTurn] = useState(0);
   return (
@@ -49,7 +49,7 @@ function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: Desti
     const body = { name, target: target.number as never, destinationJson: JSON.stringify(written(isOther ? {} : before, typed, target)) };
     const saved = begun.record === null ? await dataOf(api.POST("/api/media/destination/", { body: body as never })) : await changed(begun.record, body);
     begun.saved(saved);
-    toast(saved.active ? "Destination saved" : "Destination saved. Try it to make it active.");
+    toast(saved.active ? "Destination saved" : "Destination saved. Test it to make it active.");
     done(saved.id);
   });
   const attempt = async (): Promise<void> => {
@@ -98,7 +98,7 @@ function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: Desti
             autoComplete={secret ? "new-password" : "off"}
           />
         ))}
-        {target.members.length === 0 && <p class="hint">Only a package of others publishes there. Its configuration is set over the API.</p>}
+        {target.members.length === 0 && <p class="hint">Only an external package publishes there. Its configuration is set through the API.</p>}
         {begun.isOld && <ChangedMeanwhile onAgain={onAgain} />}
         <FormError failure={form.failure} shown={["name", "target", ...target.members.map((each) => `destinationJson.${each.name}`)]} />
         {editable ? (
@@ -119,7 +119,7 @@ function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: Desti
           done("");
         }}>
           <p>
-            <bdi>{destination.name.slice(0, 200)}</bdi> goes with its publications. What is at the target stays there.
+            <bdi>{destination.name.slice(0, 200)}</bdi> is deleted with its publications. Published files stay at the target.
           </p>
         </Confirm>
       )}
@@ -127,14 +127,14 @@ function Form({ destination, editable, trial, onTrial, onSaved, onAgain }: Desti
   );
 }
 
-/** What the form shows. */
+/** The fields of the form. */
 const fieldsOf = (destination: Destination | null): string => JSON.stringify(destination && [destination.name, destination.target, destination.configJson]);
 
-/** Of the version that the form began with. */
+/** Saves the changes if the destination still has the version that the form began with. */
 async function changed(begun: Destination, body: object): Promise<Destination> {
   const params = { path: { id: begun.id } };
   const { data, etag } = await found(api.GET("/api/media/destination/{id}", { params }));
-  if (fieldsOf(data) !== fieldsOf(begun)) throw new Failure(412, "Somebody else was faster: nothing was saved. Look at the destination as it is now.");
+  if (fieldsOf(data) !== fieldsOf(begun)) throw new Failure(412, "The destination was changed meanwhile: nothing was saved. Check its current state.");
   return dataOf(api.PUT("/api/media/destination/{id}", { params, body: body as never, headers: ifMatch(etag) }));
 }
 

@@ -17,7 +17,7 @@ const TABS = [
   { key: "live", title: "Live publications" },
 ];
 
-/** Where publications go, and the publications themselves. */
+/** Destinations and publications. */
 export default function DestinationsPage() {
   const { values, set } = useQueryState();
   const tab = TABS.some((each) => each.key === values["tab"]) ? values["tab"]! : "destinations";
@@ -69,7 +69,7 @@ function List({ editable }: { editable: boolean }) {
               rowKey={(each) => each.id}
               onRow={(each) => set({ destination: each.id })}
               stale={all.stale.value}
-              empty={<EmptyState title="No destinations">A destination is a platform or a server that publications go to.</EmptyState>}
+              empty={<EmptyState title="No destinations">A destination is a platform or a server for publications.</EmptyState>}
             />
             {(open || values["destination"] === "new") && (
               <DestinationDrawer
@@ -96,7 +96,7 @@ function columnsOf(trials: Readonly<Record<string, Trial>>): readonly Column<Des
     { key: "active", title: "State", width: "9rem", value: (each) => Number(each.active), cell: (each) => <Badge state={each.active ? { word: "Active", tone: "ok" } : { word: "Not active", tone: "off" }} /> },
     {
       key: "trial",
-      title: "Last trial here",
+      title: "Last test here",
       width: "40%",
       secondary: true,
       cell: ({ id }) => {

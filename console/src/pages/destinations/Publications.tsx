@@ -24,7 +24,7 @@ const columnsOf = (titles: Titles): readonly Column<Publication>[] => [
   { key: "completed", title: "Completed", width: "12rem", cell: (each) => <Time at={each.dateCompleted} /> },
 ];
 
-/** Publications of films or of live streams, in the order of the API: the oldest first. */
+/** Publications of films or of live streams in the order of the API, the oldest first. */
 export function Publications({ live, editable }: { live: boolean; editable: boolean }) {
   const { values, set } = useQueryState();
   const pageNumber = Math.max(1, Number(values["page"]) || 1);
@@ -34,7 +34,7 @@ export function Publications({ live, editable }: { live: boolean; editable: bool
     async (signal) => {
       if (!live) return dataOf(api.GET("/api/vodpublications/", { params: { query }, signal }));
       const results: Publication[] = await dataOf(api.GET("/api/media/livepublication/", { params: { query }, signal }));
-      // This list has no count: a full page may have a next one.
+      // This list has no count: a full page may have a successor.
       return { results, totalCount: (pageNumber - 1) * SIZE + results.length + (results.length === SIZE ? 1 : 0) };
     },
     { changes: { aggregates: ["publication"] } },
@@ -55,7 +55,7 @@ export function Publications({ live, editable }: { live: boolean; editable: bool
                 onRow={(each) => set({ publication: each.id, destination: each.destinationId, page: String(pageNumber) })}
                 list={publications.key}
                 stale={publications.stale.value}
-                empty={<EmptyState title="No publications">None match, or none has been made yet. “Publish” makes one.</EmptyState>}
+                empty={<EmptyState title="No publications">None match, or none has been created yet. “Publish” creates one.</EmptyState>}
               />
               {page.totalCount > SIZE && <Pager page={pageNumber} pageSize={SIZE} total={page.totalCount} onPage={(next) => set({ page: String(next) })} />}
               {values["publication"] && values["destination"] && <Details key={values["publication"]} id={values["publication"]} destinationId={values["destination"]} {...{ live, editable }} onClose={() => set({ publication: "", destination: "", page: String(pageNumber) })} onDone={publications.refresh} />}
@@ -75,7 +75,7 @@ interface DetailsProps {
   onDone: () => void;
 }
 
-/** One publication, read by itself: a new one may not be on the page of the list. */
+/** A publication, read separately: a new one may not be on the page of the list. */
 function Details({ id, destinationId, ...rest }: Omit<DetailsProps, "of"> & { id: string; destinationId: string }) {
   const params = { path: { id }, query: { destinationId } };
   const read = (signal: AbortSignal): Promise<Publication> =>
@@ -121,7 +121,7 @@ function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
             ))}
           </div>
         )}
-        {of.details && <JsonView value={of.details} label="What the target said" />}
+        {of.details && <JsonView value={of.details} label="Details from the target" />}
       </div>
       <Confirm title={`${word}?`} action={word} danger={asks === "delete" || asks === "stop"} open={asks !== null} onClose={() => setAsks(null)} onConfirm={async () => {
         await done({ of, live, act: asks!, hard });
@@ -133,13 +133,13 @@ function Shown({ of, live, editable, onClose, onDone }: DetailsProps) {
           <bdi>{titleOr(titles, of.contentId).slice(0, 100)}</bdi> at <bdi>{of.destinationName.slice(0, 100)}</bdi>
         </p>
         {(asks === "start" || asks === "stop") && <p>{ORDERS[asks].about}</p>}
-        {asks === "delete" && <Check label="Remove it at the target too" checked={hard} onChange={setHard} hint="Otherwise what is at the target stays there." />}
+        {asks === "delete" && <Check label="Remove it at the target too" checked={hard} onChange={setHard} hint="Otherwise it stays at the target." />}
       </Confirm>
     </>
   );
 }
 
-/** The job that brings a film to its target, with how far it is. */
+/** The job that uploads a film to its target, with its progress. */
 function Upload({ of }: { of: Publication }) {
   const query = { workflow: "publication_upload", search: of.id, items: 1 };
   const jobs = useQuery(`upload ${of.id}`, (signal) => dataOf(api.GET("/engine/jobs", { params: { query }, signal })), { changes: { aggregates: ["job"] } });
@@ -147,7 +147,7 @@ function Upload({ of }: { of: Publication }) {
   const running = useRunning(job?.queue_state === "started");
   if (jobs.failure.value) return <NoAnswer query={jobs} />;
   if (jobs.data.value === undefined) return <span class="faint">…</span>;
-  if (job === undefined) return <span class="faint">no job: a destination that is not active gets none</span>;
+  if (job === undefined) return <span class="faint">no job, because the destination is not active</span>;
   const seen = running.value.get(job.id);
   return (
     <span class="upload">
@@ -161,14 +161,14 @@ function Upload({ of }: { of: Publication }) {
   );
 }
 
-/** Bytes and rate of a stream that is being pushed. */
+/** The bytes and the rate of a pushed stream. */
 function Statistics({ of }: { of: Publication }) {
   const params = { path: { publicationId: of.id }, query: { destinationId: of.destinationId } };
   const statistics = useQuery(`statistics ${of.id}`, (signal) => dataOf(api.GET("/api/media/livepublication/statistics/{publicationId}", { params, signal })), { every: 5000 });
   return <Answered query={statistics}>{(said) => <JsonView value={said} label="Bytes and rate" />}</Answered>;
 }
 
-/** Throws what went wrong: these calls answer 200 with `isSuccessful` too. */
+/** Throws the fault of a call, which may also be a 200 with `isSuccessful` false. */
 async function done({ of, live, act, hard }: { of: Publication; live: boolean; act: Act; hard: boolean }): Promise<void> {
   const stream = { publicationId: of.id, destinationId: of.destinationId, eventId: of.contentId };
   if (act === "start" || act === "stop") return send(act, of);

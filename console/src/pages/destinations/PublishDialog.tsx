@@ -11,9 +11,9 @@ import { publicationJson, targetOf } from "./targets";
 type Kind = "film" | "live";
 
 interface PublishDialogProps {
-  /** What is published; null: it is chosen here. */
+  /** The Event to publish; null if it is selected here. */
   event: MediaEvent | null;
-  /** What is offered first; by default what the Event has. */
+  /** The preselected kind; by default the kind that the Event has. */
   kind?: Kind;
   onClose: () => void;
   onDone: (publication: { id: string; contentId: string; destinationId: string }, kind: Kind) => void;
@@ -50,7 +50,7 @@ export function PublishDialog({ event: given, kind: first, onClose, onDone }: Pu
       kind === "film"
         ? await dataOf(api.POST("/api/media/vodpublication/", { body: { eventId, publications: [one] } }))
         : await dataOf(api.POST("/api/media/livepublication/", { body: { eventId, publications: [{ ...one, ...(sound.trim() ? { audioInputId: sound.trim() } : {}) }], startInstantly: starts } }));
-    toast("The publication is made", "ok", event!.title.slice(0, 100));
+    toast("The publication was created", "ok", event!.title.slice(0, 100));
     if (here()) onDone(made!, kind);
   });
   const set = (name: string, value: string): void => setTyped({ ...typed, [name]: value });
@@ -68,7 +68,7 @@ export function PublishDialog({ event: given, kind: first, onClose, onDone }: Pu
       <Answered query={destinations}>
         {(found) =>
           found.length === 0 ? (
-            <EmptyState title="There are no destinations">Somebody has to add one first.</EmptyState>
+            <EmptyState title="There are no destinations">Add a destination first.</EmptyState>
           ) : (
             <form id="publish" class="stack" onSubmit={form.submit}>
               {given === null && <EventPicker chosen={event} onChoose={choose} />}
@@ -79,7 +79,7 @@ export function PublishDialog({ event: given, kind: first, onClose, onDone }: Pu
                 value={destination}
                 onInput={setDestination}
                 options={[["", "Choose one"], ...found.filter((each) => takes(each, kind)).map((each) => [each.id, wordOf(each)] as const)]}
-                hint={`Those that take ${kind === "film" ? "films" : "live streams"}.`}
+                hint={`Destinations for ${kind === "film" ? "films" : "live streams"}.`}
                 {...shared}
               />
               <Field label="Title" name={`${TEXT}.title`} value={typed["title"] ?? ""} onInput={(value) => set("title", value)} {...shared} />
@@ -98,10 +98,10 @@ export function PublishDialog({ event: given, kind: first, onClose, onDone }: Pu
                   {...shared}
                 />
               ))}
-              {isOther && <Field label="Other properties" name="other" lines={3} value={other} onInput={setOther} hint="A JSON object, as the package of this target takes it." />}
-              {kind === "live" && <Field label="Sound" name="publications[0].audioInputId" value={sound} onInput={setSound} hint="The id of an audio input. Empty: the first sound." {...shared} />}
+              {isOther && <Field label="Other properties" name="other" lines={3} value={other} onInput={setOther} hint="A JSON object for the package of this target." />}
+              {kind === "live" && <Field label="Sound" name="publications[0].audioInputId" value={sound} onInput={setSound} hint="The id of an audio input. Empty: the first input." {...shared} />}
               {kind === "live" && <Check label="Start at once" checked={starts} onChange={setStarts} hint="The Event must be live." />}
-              <Field label="Addresses that are told" name="callbackUrls" lines={2} value={callbacks} onInput={setCallbacks} hint="One in each line. They are sent every change of the publication." />
+              <Field label="Callback addresses" name="callbackUrls" lines={2} value={callbacks} onInput={setCallbacks} hint="One per line. They are called for every change of the publication." />
               <FormError failure={form.failure} shown={SHOWN} />
             </form>
           )

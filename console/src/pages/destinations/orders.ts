@@ -6,21 +6,21 @@ export type Order = "start" | "stop";
 type Stream = Pick<Schemas["LivePublication"], "id" | "destinationId" | "contentId" | "publicationState">;
 
 export const ORDERS: Readonly<Record<Order, { word: string; done: string; about: string }>> = {
-  start: { word: "Start", done: "Started", about: "Its destination takes the stream of the Event from then on." },
-  stop: { word: "Stop", done: "Stopped", about: "Its destination gets nothing more. It cannot be started again before it is recreated." },
+  start: { word: "Start", done: "Started", about: "Its destination receives the stream of the Event." },
+  stop: { word: "Stop", done: "Stopped", about: "Its destination receives nothing more. It cannot be started again before it is recreated." },
 };
 
-/** What its state allows. */
+/** The actions that the state allows. */
 export const ordersOf = (stream: Stream): readonly Order[] => (stream.publicationState === 1 ? ["start"] : stream.publicationState === 2 ? ["stop"] : []);
 
-/** Starts or stops it. Throws where that was refused, with the reason: the calls for several answer it, those for one answer 200. */
+/** Starts or stops a live publication. Throws the reason of a refusal, which only the calls for several publications return. */
 export async function send(order: Order, { id, destinationId, contentId }: Stream): Promise<void> {
   const body = { eventId: contentId, publications: [{ publicationId: id, destinationId }] };
   const [said] = await dataOf(order === "start" ? api.PUT("/api/media/livepublication/start/all/", { body }) : api.PUT("/api/media/livepublication/stop/all/", { body }));
   check(said);
 }
 
-/** Throws what a 200 answer of a publication says that went wrong. */
+/** Throws the fault in a 200 answer of a publication. */
 export function check(said: { isSuccessful: boolean; description: string } | undefined): void {
-  if (!said?.isSuccessful) throw new Error(said?.description ?? "The server does not say what became of it.");
+  if (!said?.isSuccessful) throw new Error(said?.description ?? "The server does not report the result.");
 }

@@ -1,4 +1,4 @@
-/** The kinds of targets, and the members of their configuration that a form asks for. */
+/** The kinds of targets, and the fields of their configuration. */
 
 export interface Member {
   name: string;
@@ -13,9 +13,9 @@ export interface Target {
   number: number;
   word: string;
   members: readonly Member[];
-  /** What a publication there may say besides its title and description. */
+  /** The fields of a publication besides its title and description. */
   publication?: readonly Member[];
-  /** What it takes; both unless told. */
+  /** The kind of content that it accepts; both by default. */
   takes?: "films" | "streams";
 }
 
@@ -27,13 +27,13 @@ const YOUTUBE: readonly Member[] = [
   text("yt_categoryId", "Category", false, "The number of a category of YouTube. Empty: 22."),
   { name: "yt_madeForKids", label: "Made for kids", options: [["", "No"], ["true", "Yes"]] },
 ];
-const CUSTOM: readonly Member[] = [text("cstm_streamUrl", "URL of the stream", false, "Empty: that of the destination."), secret("cstm_streamName", "Key of the stream")];
+const CUSTOM: readonly Member[] = [text("cstm_streamUrl", "URL of the stream", false, "Empty: the URL of the destination."), secret("cstm_streamName", "Key of the stream")];
 
 export const TARGETS: readonly Target[] = [
   { number: 5, takes: "films", word: "S3", members: [text("endpoint", "Endpoint", true, "An http or https URL."), text("bucket", "Bucket"), text("prefix", "Prefix", false), text("accessKeyId", "Access key id"), secret("secretAccessKey", "Secret access key", true)] },
   { number: 6, takes: "films", word: "SFTP", members: [text("host", "Host"), text("port", "Port", false), text("path", "Path"), text("username", "User name"), secret("password", "Password", true), text("hostKey", "Host key", false, "The public key of the server.")] },
   { number: 7, takes: "films", word: "HTTP", members: [text("url", "URL", true, "{contentId} becomes the content id."), text("method", "Method", false, "PUT or POST.")] },
-  { number: 8, takes: "films", word: "Folder", members: [text("path", "Path", true, "Below the folder that the operator has set.")] },
+  { number: 8, takes: "films", word: "Folder", members: [text("path", "Path", true, "Below the folder that the operator has configured.")] },
   { number: 2, publication: YOUTUBE, word: "YouTube", members: [text("yt_clientId", "Client id"), secret("yt_clientSecret", "Client secret"), secret("yt_refreshToken", "Refresh token")] },
   { number: 0, word: "Facebook", members: [text("fb_resourceId", "Id of the page"), secret("fb_accessToken", "Access token of the page")] },
   { number: 4, takes: "streams", publication: CUSTOM, word: "Stream (RTMP, SRT)", members: [text("cstm_streamUrl", "URL of the stream", true, "rtmp, rtmps or srt."), secret("cstm_streamName", "Key of the stream")] },
@@ -45,7 +45,7 @@ export const targetOf = (number: number): Target => TARGETS.find((each) => each.
 
 export type Configuration = Record<string, unknown>;
 
-/** A text that holds no object is an empty configuration. */
+/** Parses a configuration. A text without an object is an empty configuration. */
 export function configurationOf(json: string): Configuration {
   try {
     const found: unknown = JSON.parse(json);
@@ -55,7 +55,7 @@ export function configurationOf(json: string): Configuration {
   }
 }
 
-/** What is sent: `before` with what was typed. An empty secret is null, which keeps the one that is stored. */
+/** Returns the configuration to send: `before` with the typed values. An empty secret is null, which keeps the stored one. */
 export function written(before: Configuration, typed: Readonly<Record<string, string>>, target: Target): Configuration {
   const made: Configuration = { ...before };
   for (const { name, secret: isSecret } of target.members) {
@@ -67,7 +67,7 @@ export function written(before: Configuration, typed: Readonly<Record<string, st
   return made;
 }
 
-/** The text `publicationJson`: what was typed, without what is empty. Throws a sentence where `other` holds no JSON object. */
+/** Returns `publicationJson` with the typed values that are not empty. Throws a sentence if `other` holds no JSON object. */
 export function publicationJson(typed: Readonly<Record<string, string>>, target: Target, callbacks: string, other = ""): string {
   const made: Configuration = {};
   if (other.trim()) {

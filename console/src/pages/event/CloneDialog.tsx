@@ -9,20 +9,20 @@ import { cloned, startOfCopy } from "./clone";
 
 interface CloneDialogProps {
   event: MediaEvent;
-  /** Of now: the copy gets them. */
+  /** The current tags, which the copy receives. */
   tags: readonly string[];
   onClose: () => void;
   onCloned: (id: string) => void;
 }
 
-/** Makes another Event like this one, at another time. Its files, chapters and publications are not taken. */
+/** Clones an Event to another time. Its files, chapters and publications are not copied. */
 export function CloneDialog({ event, tags, onClose, onCloned }: CloneDialogProps) {
   const [title, setTitle] = useState(event.title);
   const [start, setStart] = useState(() => startOfCopy(event, now.peek()));
   const here = useHere();
   const form = useSubmit(async () => {
     const copy = cloned(event, { title, start, tags });
-    if (start === "" && event.autoStart) throw new Failure(400, "It cannot be cloned like this.", [{ field: "scheduledStart", message: "To start by itself it needs a start." }]);
+    if (start === "" && event.autoStart) throw new Failure(400, "It cannot be cloned like this.", [{ field: "scheduledStart", message: "An automatic start needs a scheduled start." }]);
     const made = await answered(api.POST("/api/event/", { body: copy as never }));
     toast("Cloned", "ok", title.slice(0, 100));
     if (!here()) return;
@@ -47,7 +47,7 @@ export function CloneDialog({ event, tags, onClose, onCloned }: CloneDialogProps
           value={start}
           onInput={setStart}
           failure={form.failure}
-          hint="Its other times keep their distance from it. Everything else is taken, but the references, files, chapters and publications."
+          hint="Its other times keep their distance from it. Everything is copied except references, files, chapters and publications."
         />
         <FormError failure={form.failure} shown={["title", "scheduledStart"]} />
       </form>

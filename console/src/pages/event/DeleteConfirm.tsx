@@ -2,7 +2,7 @@ import { answered, api, ifMatch } from "../../kernel/api";
 import { GuardedConfirm, type Seen } from "./GuardedConfirm";
 
 interface DeleteConfirmProps {
-  /** Null: it is closed. */
+  /** The Event to delete; null while the dialog is closed. */
   seen: Seen | null;
   onClose: () => void;
   deleted: () => void;
@@ -20,7 +20,7 @@ export function DeleteConfirm({ seen, onClose, deleted }: DeleteConfirmProps) {
       send={({ event, etag }) => answered(api.DELETE("/api/event/{id}", { params: { path: { id: event.id } }, headers: ifMatch(etag) })).then(deleted)}
       done="Deleted"
     >
-      <p>It leaves all lists, and its infrastructure is terminated. It keeps its data and its history, and can be restored in the tab Deleted of the schedule, and at its address.</p>
+      <p>It disappears from all lists, and its infrastructure is terminated. Its data and history are kept, and it can be restored in the tab Deleted of the schedule and at its address.</p>
     </GuardedConfirm>
   );
 }

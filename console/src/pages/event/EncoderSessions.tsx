@@ -3,7 +3,7 @@ import { useQuery } from "../../kernel/query";
 import { SESSION_STATES, stateWord } from "../../kernel/states";
 import { Answered, Badge, Facts, Time } from "../../parts";
 
-/** The sessions of an Event's encoders: the present one, or the last one of each channel. */
+/** The sessions of an Event's encoders: the current or last session of each channel. */
 export function EncoderSessions({ id }: { id: string }) {
   const sessions = useQuery(
     `sessions ${id}`,

@@ -21,7 +21,7 @@ const LINKS = [
 ] as const;
 const FLAGS = [
   ["autoStart", "Start at the scheduled start"],
-  ["autoPublish", "Public when it starts by itself"],
+  ["autoPublish", "Public when it starts automatically"],
   ["autoEnd", "Stop at the scheduled end"],
   ["autoStartPublications", "Start its publications when it goes live"],
   ["vodEnableDrm", "Protect its film with DRM"],
@@ -29,9 +29,9 @@ const FLAGS = [
 
 interface EventFormProps {
   title: string;
-  /** The Event that is edited, as it was seen; null: a new one. */
+  /** The edited Event as it was read; null for a new one. */
   seen: Seen | null;
-  /** What the form begins with. */
+  /** The initial values of the form. */
   begun: Draft;
   editable?: boolean;
   onClose: () => void;
@@ -43,7 +43,7 @@ interface EventFormProps {
   more?: ComponentChildren;
 }
 
-/** The form of an Event, for all pages: adds one, or sends what was changed of one, and nothing else. */
+/** The form of an Event for all pages: adds an Event, or sends only the changed fields. */
 export function EventForm({ title, seen, begun, editable = true, onClose, changed, children, more }: EventFormProps) {
   const [before] = useState(begun);
   const [draft, setDraft] = useState<Draft>(begun);
@@ -85,12 +85,12 @@ export function EventForm({ title, seen, begun, editable = true, onClose, change
   });
   const actions = (
     <>
-      {quit && <span class="warn-text">What you typed is not saved.</span>}
+      {quit && <span class="warn-text">Your changes are not saved.</span>}
       {!quit && more}
       <Button onClick={close}>{quit ? "Leave it" : "Back"}</Button>
       {editable && (
         <Button kind="primary" type="submit" form="event-form" busy={form.busy} disabled={seen !== null && steps.length === 0}>
-          {seen === null ? "Add" : faster ? "Save all the same" : "Save"}
+          {seen === null ? "Add" : faster ? "Save anyway" : "Save"}
         </Button>
       )}
     </>
@@ -111,14 +111,14 @@ export function EventForm({ title, seen, begun, editable = true, onClose, change
           ))}
         </div>
         <NoAnswer query={choices} />
-        <Field label="Tags" hint="Separated by commas. A new name makes a new tag." {...text("tags")} />
+        <Field label="Tags" hint="Separated by commas. A new name creates a tag." {...text("tags")} />
         <div class="pair">
           <Field label="Reference" hint="The id of the Event in another system." {...text("refId")} />
           <Field label="External id" {...text("externalId")} />
           <Field label="DVR window in seconds" type="number" hint="0: none" {...text("dvrLength")} />
         </div>
         <fieldset class="flags" disabled={!editable}>
-          <legend>What happens by itself</legend>
+          <legend>Automatic actions</legend>
           {FLAGS.map(([name, label]) => (
             <Check key={name} label={label} checked={draft[name]} onChange={(checked) => set({ [name]: checked })} />
           ))}
@@ -131,7 +131,7 @@ export function EventForm({ title, seen, begun, editable = true, onClose, change
   );
 }
 
-/** What can be chosen. Until that is read, only what is chosen, by its `word`. */
+/** The options. Until they are read, only the selected one, by its `word`. */
 function known(all: Choices[keyof Choices] | undefined, chosen: string, word: string | null | undefined) {
   return optionsOf(all ?? (chosen === "" ? [] : [{ id: chosen, name: word ?? chosen }]));
 }

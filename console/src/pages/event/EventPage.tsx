@@ -28,10 +28,10 @@ const TABS = [
   { key: "deliveries", title: "Deliveries", show: loaded(() => import("./tabs/Deliveries")) },
   { key: "json", title: "JSON", show: Json },
 ] as const;
-/** The player stands above these, and goes on from one to the next. */
+/** The tabs below the player, which keeps playing when the tab changes. */
 const WITH_PLAYER: ReadonlySet<string> = new Set(["playback", "chapters", "assets", "captions"]);
 
-/** One Event: its state and what can be done next, and all that belongs to it in tabs. */
+/** An Event: its state and next actions, and its details in tabs. */
 export default function EventPage({ params }: PageProps) {
   const id = params["id"] ?? "";
   const event = useQuery(`event ${id}`, (signal) => found(api.GET("/api/event/{id}", { params: { path: { id } }, signal })), {
@@ -85,7 +85,7 @@ function Json({ event }: TabProps) {
   );
 }
 
-/** An Event that is not there: it never was, or it is deleted and can be restored. */
+/** A missing Event: it never existed, or it is deleted and can be restored. */
 function Absent({ id, restored }: { id: string; restored: () => void }) {
   const [asked, setAsked] = useState<Seen | null>(null);
   const deleted = useQuery(`deleted ${id}`, async (signal) => {
@@ -121,7 +121,7 @@ function Absent({ id, restored }: { id: string; restored: () => void }) {
                 )
               }
             >
-              It keeps its data and its history.
+              Its data and history are kept.
             </EmptyState>
             <GuardedConfirm
               title="Restore the Event"
@@ -134,7 +134,7 @@ function Absent({ id, restored }: { id: string; restored: () => void }) {
               }}
               done="Restored"
             >
-              <p>It is as it was before it was deleted.</p>
+              <p>It returns to its state before the deletion.</p>
             </GuardedConfirm>
           </>
         )

@@ -7,7 +7,7 @@ import { toast, toastFailure } from "../../kernel/toasts";
 import { Button, Dialog, FormError } from "../../parts";
 import { overtaken, type Overtaken, OvertakenNote } from "./Overtaken";
 
-/** An Event as somebody saw it. */
+/** An Event as it was shown. */
 export interface Seen {
   event: MediaEvent;
   etag: string | null;
@@ -18,16 +18,16 @@ interface GuardedConfirmProps {
   action: string;
   children: ComponentChildren;
   danger?: boolean;
-  /** The Event when the dialog was opened; null: it is closed. */
+  /** The Event when the dialog was opened; null while it is closed. */
   seen: Seen | null;
   onClose: () => void;
   /** Sends the change with `If-Match`. */
   send: (seen: Seen) => Promise<unknown>;
-  /** Said when it is done. */
+  /** The message after success. */
   done: string;
 }
 
-/** Asks before an Event is changed. Where somebody was faster it says who, shows what is different, and offers it again. */
+/** Asks before an Event is changed. After a concurrent change it names the author, shows the differences, and offers to repeat the action. */
 export function GuardedConfirm({ title, action, children, danger = false, seen, onClose, send, done }: GuardedConfirmProps) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure | null>(null);
@@ -60,7 +60,7 @@ export function GuardedConfirm({ title, action, children, danger = false, seen, 
     <>
       <Button onClick={onClose}>Back</Button>
       <Button kind={danger ? "danger" : "primary"} busy={busy} onClick={() => void confirm()}>
-        {faster ? `${action} all the same` : action}
+        {faster ? `${action} anyway` : action}
       </Button>
     </>
   );

@@ -1,14 +1,14 @@
 import { signal } from "@preact/signals";
 
-/** Where the player is. Chapters, stills and clips are set by it. */
+/** The position of the player. Chapters, stills and clips are set by it. */
 export class Playhead {
-  /** Seconds from the start; null: nothing is loaded. */
+  /** Seconds from the start; null if nothing is loaded. */
   readonly seconds = signal<number | null>(null);
   readonly isLive = signal(false);
   /** The player that shows the picture. */
   player: { seek: (seconds: number) => void; wallClock: () => Date | null; startedAt: () => Date | null } | null = null;
 
-  /** As the API takes it: the time of day of what is live, where the stream tells it; else the time from the start. */
+  /** The time for the API: the time of day of a live stream that carries it, otherwise the time from the start. */
   get text(): string | null {
     const seconds = this.seconds.value;
     if (seconds === null) return null;
@@ -16,7 +16,7 @@ export class Playhead {
     return timeText(seconds);
   }
 
-  /** Goes to a time of the API. False: the player cannot. */
+  /** Goes to a time of the API. Returns false if the player cannot. */
   goTo(text: string): boolean {
     const seconds = secondsOf(text) ?? this.#sinceStart(text);
     if (seconds === null || this.player === null) return false;
@@ -39,7 +39,7 @@ export function timeText(seconds: number): string {
   return `${two(Math.floor(whole / 3600))}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}.${String(milliseconds % 1000).padStart(3, "0")}`;
 }
 
-/** Of `hh:mm:ss[.fff]`; null: it is none. */
+/** Parses `hh:mm:ss[.fff]`; null for another text. */
 export function secondsOf(text: string): number | null {
   const found = /^(\d{1,3}):([0-5]\d):([0-5]\d(?:\.\d{1,7})?)$/.exec(text.trim());
   return found === null ? null : Number(found[1]) * 3600 + Number(found[2]) * 60 + Number(found[3]);

@@ -3,14 +3,14 @@ import { useQuery } from "../../kernel/query";
 import { Answered, Badge } from "../../parts";
 import { pointWord, UNKNOWN } from "./signal";
 
-/** What the servers of its publishing points told in the last seconds. */
+/** Reads the reports of the servers of the publishing points. */
 export function usePoints(id: string) {
   return useQuery(`points ${id}`, (signal) => dataOf(api.GET("/api/health/live/stream/event/{eventId}", { params: { path: { eventId: id } }, signal })), {
     every: 5000,
   });
 }
 
-/** Its publishing points. */
+/** The publishing points of an Event. */
 export function Points({ id }: { id: string }) {
   return <PointList id={id} points={usePoints(id)} />;
 }
@@ -21,7 +21,7 @@ export function PointList({ id, points }: { id: string; points: ReturnType<typeo
     <Answered query={points}>
       {(found) => {
         const urls = found[id]?.urls ?? [];
-        if (urls.length === 0) return <p class="faint">Its channel has none.</p>;
+        if (urls.length === 0) return <p class="faint">Its channel has no publishing points.</p>;
         return (
           <ul class="points">
             {urls.map((each) => (

@@ -5,16 +5,16 @@ import { clock, now } from "../../kernel/time";
 import { Answered } from "../../parts";
 
 interface Check {
-  /** What will not happen, or will collide. */
+  /** Missing parts and conflicts. */
   warnings: readonly string[];
-  /** What it goes on the air with. */
+  /** The channel and its parts. */
   ready: string;
 }
 
 const HOUR = 3_600_000;
 const MOST = 3;
 
-/** Says before an Event goes on the air what will not happen: no channel, no encoder, no publishing point, another Event on the channel. */
+/** Warnings before an Event goes on the air: no channel, no encoder, no publishing point, or another Event on the channel. */
 export function Preflight({ event }: { event: MediaEvent }) {
   const check = useQuery(`preflight ${event.id} ${event.channelId}`, (signal) => looked(event, signal));
   return (
@@ -64,7 +64,7 @@ async function liveOn(channelId: string, own: string, signal: AbortSignal): Prom
   return ids.length === 0 ? [] : (await dataOf(api.GET("/api/event/", { params: { query: { ids } }, signal }))).results;
 }
 
-/** What begins on the channel before this one is to end, or within an hour. */
+/** Finds the Events that begin on the channel before this Event ends, or within an hour. */
 async function scheduledOn(channelId: string, event: MediaEvent, signal: AbortSignal): Promise<readonly MediaEvent[]> {
   const from = now.peek();
   const end = event.scheduledEnd === null ? NaN : Date.parse(event.scheduledEnd);

@@ -8,7 +8,7 @@ type FilmQuality = Schemas["FilmQuality"];
 const VERDICTS: Record<FilmQuality["verdict"], StateWord> = {
   pass: { word: "Quality good", tone: "ok" },
   warn: { word: "Quality with warnings", tone: "warn" },
-  fail: { word: "Quality not good", tone: "bad" },
+  fail: { word: "Quality insufficient", tone: "bad" },
 };
 const REASONS: Record<FilmQuality["verdict"], StateWord> = {
   pass: { word: "Good", tone: "ok" },
@@ -16,7 +16,7 @@ const REASONS: Record<FilmQuality["verdict"], StateWord> = {
   fail: { word: "Fault", tone: "bad" },
 };
 
-/** What the last check of the film has found. An Event without a film is not asked for. */
+/** Reads the result of the last check of the film. An Event without a film is not queried. */
 function useQuality(event: MediaEvent) {
   return useQuery(
     `quality of ${event.id} ${event.mp4State}`,
@@ -25,7 +25,7 @@ function useQuality(event: MediaEvent) {
   );
 }
 
-/** The verdict, beside the state of the Event. Nothing where the film was not checked. */
+/** The verdict, next to the state of the Event; nothing if the film was not checked. */
 export function QualityBadge({ event }: { event: MediaEvent }) {
   const query = useQuality(event);
   const quality = query.failure.value?.isAbsent ? null : query.data.value;
@@ -68,7 +68,7 @@ export function QualityPanel({ event }: { event: MediaEvent }) {
 }
 
 function heard(sound: Schemas["FilmQualitySound"]): string {
-  if (sound.integrated === null) return "Silent, or too short to tell";
+  if (sound.integrated === null) return "Silent, or too short to measure";
   const peak = sound.truePeak === null ? "" : `, true peak ${sound.truePeak.toFixed(1)} dBTP`;
   return `${sound.integrated.toFixed(1)} LUFS${peak}`;
 }

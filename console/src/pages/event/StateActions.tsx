@@ -11,13 +11,13 @@ type State = Schemas["EventState"];
 const ALL = Object.entries(EVENT_STATES).map(([number, { word }]) => [number, word] as const);
 
 interface StateActionsProps extends Seen {
-  /** Also what is seldom needed: any other state. */
+  /** Also offers rarely needed actions: any other state. */
   all?: boolean;
   /** Called after a change. */
   changed: () => void;
 }
 
-/** Buttons for what is usually done next with an Event. Each asks, and says so where somebody was faster. */
+/** Buttons for the usual next states of an Event. Each asks for confirmation, and reports a concurrent change. */
 export function StateActions({ event, etag, all = false, changed }: StateActionsProps) {
   const [asked, setAsked] = useState<{ next: NextState; seen: Seen } | null>(null);
   const [forced, setForced] = useState<Seen | null>(null);
@@ -56,7 +56,7 @@ export function StateActions({ event, etag, all = false, changed }: StateActions
         {(asked?.seen.event.channelId !== null || !startsEncoders(asked.seen.event.state, asked.next.state)) && <p>{asked?.next.about}</p>}
       </GuardedConfirm>
       <GuardedConfirm title="Force stop" action="Force stop" danger seen={forced} onClose={() => setForced(null)} send={(shown) => sendForcedStop(shown).then(changed)} done="Stopped by force">
-        <p>It is stopped whatever its state, and the order is kept in its history even where it is stopped already.</p>
+        <p>It is stopped whatever its state, and the order is recorded in its history even if it is already stopped.</p>
       </GuardedConfirm>
       <GuardedConfirm
         title="Set another state"
@@ -67,7 +67,7 @@ export function StateActions({ event, etag, all = false, changed }: StateActions
         done={`Now: ${stateWord(EVENT_STATES, state).word}`}
       >
         {other && startsEncoders(other.event.state, Number(state)) && <Preflight event={other.event} />}
-        <p>Any state may follow any other. This is for what jobs and the schedule do not do by themselves.</p>
+        <p>Any state may follow any other. Use this for states that jobs and the schedule do not set automatically.</p>
         <Field label="State" name="state" value={state} onInput={setState} options={ALL} />
       </GuardedConfirm>
     </div>

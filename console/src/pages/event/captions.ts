@@ -1,12 +1,12 @@
-/** Captions of a film: their words, and how they are asked for. */
+/** Captions of a film: their words and their query. */
 
 import { api } from "../../kernel/api";
 
 export const CAPTION_KINDS: Readonly<Record<string, { word: string; hint: string }>> = {
-  subtitles: { word: "Subtitles", hint: "What is spoken" },
-  captions: { word: "Captions", hint: "Also sounds, for those who cannot hear" },
-  descriptions: { word: "Descriptions", hint: "What is seen, for those who cannot see" },
-  forced: { word: "Forced", hint: "Only what is foreign in the film; shown unasked" },
+  subtitles: { word: "Subtitles", hint: "Spoken dialogue" },
+  captions: { word: "Captions", hint: "Dialogue and sounds, for deaf viewers" },
+  descriptions: { word: "Descriptions", hint: "Descriptions of the picture, for blind viewers" },
+  forced: { word: "Forced", hint: "Foreign passages only, shown by default" },
 };
 
 /** The captions of an Event, the oldest first. */
@@ -14,7 +14,7 @@ export function captionsQuery(eventId: string, signal: AbortSignal) {
   return api.GET("/api/asset/", { params: { query: { eventId, types: "CAPTION" as never } }, signal });
 }
 
-/** A language in English words: `pt-BR` is Portuguese (Brazil). What is no tag stays as it is. */
+/** A language in English words: `pt-BR` is Portuguese (Brazil). A text that is not a tag is unchanged. */
 export function languageWord(tag: string | null | undefined): string {
   if (!tag) return "";
   if (tag === "und") return "Not known";

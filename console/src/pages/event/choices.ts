@@ -1,4 +1,4 @@
-/** What an Event can be linked to: for its form, and for filters. */
+/** The records that an Event can be linked to, for its form and for filters. */
 
 import { api, dataOf } from "../../kernel/api";
 import { type Query, useQuery } from "../../kernel/query";

@@ -1,23 +1,23 @@
-/** A copy of an Event at another time: all that the API takes for a new Event and shows of this one. */
+/** A copy of an Event at another time, with all fields that the API accepts for a new Event and shows for this one. */
 
 import type { MediaEvent } from "../../kernel/api";
 import { PLANNED } from "../../kernel/states";
 import { localText } from "../../kernel/time";
 
 const DAY = 24 * 3_600_000;
-/** Times that are planned: they keep their distance from the start. */
+/** Planned times, which keep their distance from the start. */
 const PLANS = ["scheduledEnd", "scheduledChannelStart", "scheduledChannelEnd", "scheduledProvisionAt", "scheduledTerminateAt", "archiverStart", "archiverEnd"] as const;
-/** Planned too, as long as the Event is; afterwards they tell what became of it. */
+/** Times that are planned until the Event begins; afterwards they record what happened. */
 const PLANS_UNTIL_LIVE = ["publishedStart", "publishedEnd", "instantVodStart", "instantVodEnd"] as const;
 
 interface Copy {
   title: string;
-  /** Of a field of type `datetime-local`. */
+  /** The value of a field of type `datetime-local`. */
   start: string;
   tags: readonly string[];
 }
 
-/** Its references, files, chapters and publications are its own. */
+/** Returns the copy, without references, files, chapters and publications. */
 export function cloned(event: MediaEvent, { title, start, tags }: Copy) {
   const from = start === "" ? null : start === localText(event.scheduledStart) ? Date.parse(event.scheduledStart!) : Date.parse(start);
   const iso = (at: number | null): string | null => (at === null || Number.isNaN(at) ? null : new Date(at).toISOString());
@@ -55,7 +55,7 @@ export function cloned(event: MediaEvent, { title, start, tags }: Copy) {
   };
 }
 
-/** The time of its start on the first later day that is not over, so that the copy does not lie on its original. */
+/** The time of its start on the first later day that is not over, so that the copy does not overlap the original. */
 export function startOfCopy(event: MediaEvent, at: number): string {
   if (event.scheduledStart === null) return "";
   const start = new Date(event.scheduledStart);

@@ -1,4 +1,4 @@
-/** What differs between two forms of an Event, in words. */
+/** The differences between two versions of an Event, in words. */
 
 import type { MediaEvent } from "../../kernel/api";
 import { EVENT_STATES, MP4_STATES, stateWord } from "../../kernel/states";
@@ -16,7 +16,7 @@ const text = (value: unknown): string => (value === null || value === undefined 
 const time = (value: string | null): string => (value === null ? "–" : short(new Date(value)));
 const flag = (value: boolean): string => (value ? "yes" : "no");
 
-/** By the names that the page shows. What follows from others, such as the names of linked records, is not there twice. */
+/** Fields by the names that the page shows. Derived fields, such as the names of linked records, are omitted. */
 const FIELDS: readonly (readonly [name: string, show: Show])[] = [
   ["State", (event) => stateWord(EVENT_STATES, event.state).word],
   ["Title", (event) => text(event.title)],
@@ -33,8 +33,8 @@ const FIELDS: readonly (readonly [name: string, show: Show])[] = [
   ["Category", (event) => text(event.category)],
   ["Reference", (event) => text(event.refId)],
   ["External id", (event) => text(event.externalId)],
-  ["Starts by itself", (event) => flag(event.autoStart)],
-  ["Stops by itself", (event) => flag(event.autoEnd)],
+  ["Starts automatically", (event) => flag(event.autoStart)],
+  ["Stops automatically", (event) => flag(event.autoEnd)],
   ["Public when it starts", (event) => flag(event.autoPublish)],
   ["Starts its publications", (event) => flag(event.autoStartPublications)],
   ["DRM for the film", (event) => flag(event.vodDrm)],

@@ -1,4 +1,4 @@
-/** The form of an Event: texts of its fields, and the JSON Patch of what was changed. */
+/** The form of an Event: texts of its fields, and the JSON Patch of the changed fields. */
 
 import type { MediaEvent, Schemas } from "../../kernel/api";
 import { END_BEFORE_START, Failure, type FieldProblem } from "../../kernel/failure";
@@ -48,13 +48,13 @@ export function draftOf(event: MediaEvent, tags: readonly string[]): Draft {
   };
 }
 
-/** One step for each field that differs. A time that nobody touched keeps its seconds. */
+/** Returns a step for each changed field. An unchanged time keeps its seconds. */
 export function patchOf(before: Draft, after: Draft): Schemas["PatchStep"][] {
   const names = Object.keys(after) as (keyof Draft)[];
   return names.filter((name) => after[name] !== before[name]).map((name) => ({ op: "replace", path: `/${name}`, value: wireOf(name, after[name]) }));
 }
 
-/** An Event that nobody has typed anything of. */
+/** The empty form of an Event. */
 export const EMPTY: Draft = {
   title: "",
   description: "",
@@ -75,12 +75,12 @@ export const EMPTY: Draft = {
   vodEnableDrm: false,
 };
 
-/** A new Event as the API takes it: what was typed, and nothing else. */
+/** Returns the body of a new Event with the typed fields only. */
 export function bodyOf(draft: Draft): Record<string, unknown> {
   return Object.fromEntries(patchOf(EMPTY, draft).map(({ path, value }) => [path.slice(1), value]));
 }
 
-/** What is wrong, before the API says so. `steps`: what was changed of an Event; what nobody has touched may be older than the rule. */
+/** Finds problems before the API does. `steps` are the changes of an Event; unchanged fields may be older than the rule. */
 export function problemsOf(draft: Draft, steps: readonly Schemas["PatchStep"][] | null): FieldProblem[] {
   const isSent = (...names: (keyof Draft)[]): boolean => steps === null || steps.some((each) => names.some((name) => each.path === `/${name}`));
   const found: FieldProblem[] = [];
@@ -88,13 +88,13 @@ export function problemsOf(draft: Draft, steps: readonly Schemas["PatchStep"][] 
   if (isSent("scheduledStart", "scheduledEnd") && draft.scheduledStart !== "" && draft.scheduledEnd !== "" && Date.parse(draft.scheduledEnd) <= Date.parse(draft.scheduledStart)) {
     found.push({ field: "scheduledEnd", message: END_BEFORE_START });
   }
-  if (isSent("autoStart", "scheduledStart") && draft.autoStart && draft.scheduledStart === "") found.push({ field: "scheduledStart", message: "To start by itself it needs a start." });
-  if (isSent("autoEnd", "scheduledEnd") && draft.autoEnd && draft.scheduledEnd === "") found.push({ field: "scheduledEnd", message: "To stop by itself it needs an end." });
+  if (isSent("autoStart", "scheduledStart") && draft.autoStart && draft.scheduledStart === "") found.push({ field: "scheduledStart", message: "An automatic start needs a scheduled start." });
+  if (isSent("autoEnd", "scheduledEnd") && draft.autoEnd && draft.scheduledEnd === "") found.push({ field: "scheduledEnd", message: "An automatic stop needs a scheduled end." });
   if (isSent("dvrLength") && !/^\d*$/.test(draft.dvrLength.trim())) found.push({ field: "dvrLength", message: "It must be a whole number of seconds, from 0." });
   return found;
 }
 
-/** A refusal names steps of the patch, `[1].value`; a form shows it at its fields. */
+/** Maps the steps that a refusal names, such as `[1].value`, to the fields of the form. */
 export function atFields(failure: Failure, steps: readonly Schemas["PatchStep"][]): Failure {
   const fields = failure.fields.map(({ field, message }) => {
     const step = steps[Number(/^\[(\d+)\]/.exec(field)?.[1] ?? NaN)];

@@ -6,7 +6,7 @@ type Point = Schemas["PublishingPointHealth"];
 export const UNKNOWN: StateWord = { word: "Unknown", tone: "neutral" };
 export const SIGNAL_UNKNOWN: StateWord = { word: "Signal unknown", tone: "neutral" };
 
-/** What comes at the publishing points of an Event that is on the air, in a word. `points` are those of now; undefined: nobody could say. */
+/** The signal at the publishing points of an Event on the air, in a word. `points` are the current reports; undefined if unknown. */
 export function signalOf(event: Pick<MediaEvent, "id" | "channelId">, points: Schemas["LiveStreamHealth"] | undefined): StateWord {
   if (event.channelId === null) return { word: "No channel", tone: "bad" };
   if (points === undefined) return SIGNAL_UNKNOWN;

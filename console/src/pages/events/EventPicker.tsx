@@ -13,7 +13,7 @@ interface EventPickerProps {
   onChoose: (event: MediaEvent | null) => void;
 }
 
-/** A field of a form that takes an Event: found by a part of its title, reference or id. */
+/** A form field that selects an Event by a part of its title, reference or id. */
 export function EventPicker({ chosen, onChoose }: EventPickerProps) {
   const [typed, setTyped] = useState("");
   const [asked, setAsked] = useState("");

@@ -64,7 +64,7 @@ export default function EventsPage() {
               onSort={({ key, descending }) => set({ sort: key, order: descending ? "desc" : "asc" })}
               list={events.key}
               stale={events.stale.value}
-              empty={<EmptyState title="No Events">None match the filters, or none has been made yet.</EmptyState>}
+              empty={<EmptyState title="No Events">None match the filters, or none has been created yet.</EmptyState>}
               onEnd={events.extend}
             />
             <p class="pager faint" role="status">
@@ -77,7 +77,7 @@ export default function EventsPage() {
   );
 }
 
-/** Days are those of the reader. */
+/** Days are in the user's zone. */
 function startOfDay(day: string | undefined): string | undefined {
   return day ? isoOf(new Date(`${day}T00:00:00`)) : undefined;
 }
@@ -86,7 +86,7 @@ function endOfDay(day: string | undefined): string | undefined {
   return day ? isoOf(new Date(`${day}T23:59:59.999`)) : undefined;
 }
 
-/** An address that somebody has edited may hold no date. */
+/** An edited address may hold no date. */
 function isoOf(at: Date): string | undefined {
   return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
 }

@@ -1,19 +1,19 @@
-/** Titles of Events that a list knows by their ids only: one request for a hundred of them. */
+/** Titles of Events for lists that have only their ids: one request for a hundred of them. */
 
 import { api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 
-/** By id, in lower case. What is no Event, or a deleted one, is absent. */
+/** Titles by id in lower case. Deleted Events and other ids are absent. */
 export type Titles = ReadonlyMap<string, string>;
 
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const BATCH = 100;
 const NONE: Titles = new Map();
 
-/** Whether it may be the id of an Event. */
+/** Returns true if the text may be the id of an Event. */
 export const isGuid = (text: string): boolean => GUID.test(text);
 
-/** The titles of those that are Events. Until they are read, and where they cannot be, the map has none. */
+/** Reads the titles of Events. The map is empty until they are read, and if they cannot be read. */
 export function useTitles(ids: readonly string[]): Titles {
   const wanted = [...new Set(ids.filter(isGuid).map((id) => id.toLowerCase()))].sort();
   const titles = useQuery(wanted.length === 0 ? null : `titles ${wanted.join()}`, (signal) => read(wanted, signal), {
@@ -22,7 +22,7 @@ export function useTitles(ids: readonly string[]): Titles {
   return titles.data.value ?? NONE;
 }
 
-/** What a list shows of a content: the title of its Event, else the id. */
+/** The text for a content in a list: the title of its Event, else the id. */
 export const titleOr = (titles: Titles, id: string): string => {
   const title = titles.get(id.toLowerCase());
   return title === undefined ? id : title || "Without a title";

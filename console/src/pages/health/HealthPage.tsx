@@ -49,7 +49,7 @@ function Attention({ found, at }: { found: readonly Finding[]; at: string }) {
     <Panel title="Needs attention" actions={<Time at={at} as="absolute" />}>
       {found.length === 0 ? (
         <p class="all-well">
-          <Badge state={{ word: "All well", tone: "ok" }} /> Nothing needs anybody.
+          <Badge state={{ word: "All well", tone: "ok" }} /> Nothing needs attention.
         </p>
       ) : (
         <ul class="findings" role="list">
@@ -76,7 +76,7 @@ interface Line {
   title: string;
   unit: string;
   of: (sample: Sample) => number;
-  /** As it is now; the rate of events is known of whole minutes only. */
+  /** The current value; the rate of events is known for whole minutes only. */
   now?: (seen: Overview) => number;
 }
 
@@ -109,7 +109,7 @@ function Hour({ seen }: { seen: Overview }) {
               <strong>{current === undefined ? "–" : whole(current)}</strong> <span class="faint">{unit}</span>
             </span>
             <Sparkline values={values} label={`${title} in the last hour: at most ${most} ${unit}`} tone="ready" />
-            <span class="faint">{values.length > 1 ? `at most ${whole(most)} in ${values.length} min` : "a sample each minute"}</span>
+            <span class="faint">{values.length > 1 ? `at most ${whole(most)} in ${values.length} min` : "one sample per minute"}</span>
           </div>
         );
       })}
@@ -146,7 +146,7 @@ function Log({ log }: { log: Overview["log"] }) {
           [
             "Verified",
             log.badPosition !== null ? (
-              <Badge state={{ word: `Does not fit from ${log.badPosition} on`, tone: "bad" }} />
+              <Badge state={{ word: `Damaged from ${log.badPosition} on`, tone: "bad" }} />
             ) : log.verifiedPosition === null ? (
               "not yet"
             ) : (
@@ -155,9 +155,9 @@ function Log({ log }: { log: Overview["log"] }) {
               </>
             ),
           ],
-          ["Last checkpoint", log.sealedAt ? <Time at={log.sealedAt} /> : "none is signed"],
+          ["Last checkpoint", log.sealedAt ? <Time at={log.sealedAt} /> : "none signed"],
           ["Without checkpoint", log.unsealedEvents === 0 ? "none" : `${whole(log.unsealedEvents)} events, ${duration(log.unsealedSeconds * 1000)}`],
-          ["Kept elsewhere", log.unanchoredSeconds > 0 ? `not for ${duration(log.unanchoredSeconds * 1000)}` : "up to date, or nowhere else"],
+          ["Stored elsewhere", log.unanchoredSeconds > 0 ? `not for ${duration(log.unanchoredSeconds * 1000)}` : "up to date, or nowhere else"],
         ]}
       />
     </Panel>
@@ -185,7 +185,7 @@ const POINTS: Readonly<Record<string, StateWord>> = {
   on_air: { word: "On the air", tone: "ok" },
   not_receiving: { word: "Receives nothing", tone: "bad" },
   not_started: { word: "Not started", tone: "warn" },
-  unknown: { word: "Not heard of", tone: "neutral" },
+  unknown: { word: "No report", tone: "neutral" },
 };
 const SESSION_TONES: Readonly<Record<string, Tone>> = { running: "ok", failed: "bad", starting: "busy", stopping: "busy" };
 
@@ -277,7 +277,7 @@ function conditionOf(consumer: Consumer): StateWord {
   if (consumer.members.some((member) => (member.failingSeconds ?? 0) > 0)) return { word: "Fails", tone: "bad" };
   if (consumer.members.some((member) => (member.readsLogSeconds ?? 0) > 0)) return { word: "Reads the log", tone: "warn" };
   if (consumer.parked > 0) return { word: "Has parked", tone: "bad" };
-  if (consumer.held < consumer.shards) return { word: consumer.held === 0 ? "Nobody runs it" : "Runs in part", tone: consumer.position === null ? "neutral" : "bad" };
+  if (consumer.held < consumer.shards) return { word: consumer.held === 0 ? "Not running" : "Partly running", tone: consumer.position === null ? "neutral" : "bad" };
   return { word: "Runs", tone: "ok" };
 }
 
@@ -315,7 +315,7 @@ function Consumers({ consumers, onDone }: { consumers: readonly Consumer[]; onDo
   );
 }
 
-/** What a consumer could not process, with why; and another try. */
+/** The records that a consumer could not process, with their errors and a retry. */
 function Parked({ name, onClose, onDone }: { name: string; onClose: () => void; onDone: () => void }) {
   const [asked, setAsked] = useState(false);
   const records = useQuery(`parked ${name}`, (signal) => dataOf(api.GET("/api/consumer/{name}/parked/", { params: { path: { name }, query: { pageSize: 200 } }, signal })), { every: 3000 });
@@ -332,8 +332,8 @@ function Parked({ name, onClose, onDone }: { name: string; onClose: () => void; 
       open
       onClose={onClose}
       actions={
-        <Button kind="primary" disabled={!allowed} {...(allowed ? {} : { label: "Try again: this needs the role operator or admin." })} onClick={() => setAsked(true)}>
-          Try all again
+        <Button kind="primary" disabled={!allowed} {...(allowed ? {} : { label: "Retry: this needs the role operator or admin." })} onClick={() => setAsked(true)}>
+          Retry all
         </Button>
       }
     >
@@ -346,7 +346,7 @@ function Parked({ name, onClose, onDone }: { name: string; onClose: () => void; 
               {found.map((each) => (
                 <li key={each.position}>
                   <strong>{each.type}</strong> <span class="faint">{`position ${each.position}, ${each.attempts} tries`}</span> <Time at={each.parkedAt} />
-                  {each.replay && <Badge state={{ word: "Will be tried", tone: "busy" }} />}
+                  {each.replay && <Badge state={{ word: "Will be retried", tone: "busy" }} />}
                   <p>
                     <bdi>{each.error}</bdi>
                   </p>
@@ -360,8 +360,8 @@ function Parked({ name, onClose, onDone }: { name: string; onClose: () => void; 
         }
       </Answered>
       {asked && (
-        <Confirm title={`Try all that ${name} has parked again?`} action="Try again" open onClose={() => setAsked(false)} onConfirm={replay}>
-          <p>In their order. What fails again stays parked.</p>
+        <Confirm title={`Retry all parked records of ${name}?`} action="Retry" open onClose={() => setAsked(false)} onConfirm={replay}>
+          <p>They are retried in order. Records that fail again stay parked.</p>
         </Confirm>
       )}
     </Drawer>

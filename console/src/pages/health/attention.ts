@@ -1,4 +1,4 @@
-/** Where in the console somebody can see what a finding is about. What needs attention is found by the server. */
+/** The pages of the console for the findings of the server. */
 
 import type { Schemas } from "../../kernel/api";
 import { to } from "../../kernel/router";

@@ -6,7 +6,7 @@ import { LONG, Value, itemWord } from "../audit/Value";
 import type { Entry } from "../audit/words";
 import { authorOfEntry, parts, rowsOf, type Row, type State } from "./differences";
 
-/** As the API: beyond it nobody is named. */
+/** The limit of the API above which authors are not shown. */
 const MOST = 500;
 
 export interface Comparison {
@@ -19,7 +19,7 @@ export interface Comparison {
   after: State;
 }
 
-/** What differs between two versions, with who changed it and in which request. */
+/** The differences between two versions, with their authors and requests. */
 export function Differences(props: Comparison) {
   const { kind, id, left, right, entries, before, after } = props;
   const [low, high] = [Math.max(1, Math.min(left, right)), Math.max(left, right)];
@@ -31,7 +31,7 @@ export function Differences(props: Comparison) {
   if (isFar || low === high) {
     return (
       <>
-        {isFar && <p class="notice">More than {MOST} versions lie between: who changed each field is not shown.</p>}
+        {isFar && <p class="notice">More than {MOST} versions are between them: the authors of the changes are not shown.</p>}
         <Rows rows={rowsOf(before, after, [], first)} kind={kind} />
       </>
     );
@@ -44,7 +44,7 @@ function WithAuthors({ authors, before, after, first, kind }: Comparison & { aut
 }
 
 function Rows({ rows, kind }: { rows: readonly Row[]; kind: string }) {
-  if (rows.length === 0) return <EmptyState title="No field differs">Both versions look the same in a GET. What happened is in the list of versions.</EmptyState>;
+  if (rows.length === 0) return <EmptyState title="No field differs">Both versions look the same in a GET. The list of versions shows the events.</EmptyState>;
   return (
     <table class="diff" aria-label="What differs">
       <thead>
@@ -52,7 +52,7 @@ function Rows({ rows, kind }: { rows: readonly Row[]; kind: string }) {
           <th scope="col">Field</th>
           <th scope="col">Before</th>
           <th scope="col">After</th>
-          <th scope="col">Who and when</th>
+          <th scope="col">Author and time</th>
         </tr>
       </thead>
       <tbody>

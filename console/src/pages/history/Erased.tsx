@@ -4,7 +4,7 @@ import { to } from "../../kernel/router";
 import { Answered, Time } from "../../parts";
 import { historyOf, whoWord, type Entry } from "../audit/words";
 
-/** What was erased of an aggregate, with the redactions that did it. */
+/** The erased content of an aggregate, with its redactions. */
 export function Erased({ entries, version }: { entries: readonly Entry[]; version: number }) {
   const told = entries.filter((each) => each.type.endsWith(".redacted") && typeof each.data["redaction"] === "string");
   if (told.length === 0) return null;

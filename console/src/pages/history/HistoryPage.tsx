@@ -29,7 +29,7 @@ const COLUMNS: readonly Column<Entry>[] = [
   { key: "who", title: "Who", width: "14rem", cell: (entry) => <bdi>{whoWord(entry)}</bdi> },
 ];
 
-/** The history of an aggregate: a slider over its versions, what differs, its state at that moment. */
+/** The history of an aggregate: a slider over its versions, the differences, and its state at that moment. */
 export default function HistoryPage({ params }: PageProps) {
   const kind = params["kind"] ?? "event";
   const given = params["id"] ?? "";
@@ -52,7 +52,7 @@ interface VersionsProps {
   entries: readonly Entry[];
 }
 
-/** The versions that the address says: `v` or `at`, and `with`; by default the newest, and the one before. */
+/** The versions in the address: `v` or `at`, and `with`; by default the newest and the previous one. */
 function useMoment(entries: readonly Entry[]) {
   const { values, set } = useQueryState();
   const newest = entries.length;

@@ -50,7 +50,7 @@ export function ArchiverStreams({ editable }: { editable: boolean }) {
 }
 
 interface StreamDrawerProps {
-  /** null: a new one. */
+  /** The record; null for a new one. */
   id: number | null;
   editable: boolean;
   onClose: () => void;

@@ -9,7 +9,7 @@ import { ProfileFields } from "./ProfileFields";
 import { EMPTY, draftOf, written, type Profile, type ProfileDraft } from "./profile";
 
 interface ProfileDrawerProps {
-  /** null: a new one. */
+  /** The record; null for a new one. */
   id: string | null;
   editable: boolean;
   onClose: () => void;

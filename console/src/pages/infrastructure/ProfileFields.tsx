@@ -51,7 +51,7 @@ export function ProfileFields({ draft, set, editable, failure }: ProfileFieldsPr
           </p>
         )}
       </fieldset>
-      <Field label="Addresses that are told" name={`${at}.callbackUrls`} lines={2} value={draft.callbackUrls} onInput={(callbackUrls) => change({ callbackUrls })} hint="One in each line. They are sent how provisioning ended." {...shared} />
+      <Field label="Callback addresses" name={`${at}.callbackUrls`} lines={2} value={draft.callbackUrls} onInput={(callbackUrls) => change({ callbackUrls })} hint="One in each line. They are sent how provisioning ended." {...shared} />
     </>
   );
 }

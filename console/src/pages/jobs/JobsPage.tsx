@@ -166,7 +166,7 @@ function Nothing({ tab, filtered }: { tab: Tab; filtered: boolean }) {
   return <EmptyState title="No jobs">None is in this state.</EmptyState>;
 }
 
-/** A day of the reader. An address that somebody has edited may hold none. */
+/** A day in the user's zone. An edited address may hold no date. */
 function instant(day: string | undefined, time: string): string | undefined {
   const at = day ? new Date(`${day}${time}`) : null;
   return at === null || Number.isNaN(at.getTime()) ? undefined : at.toISOString();

@@ -12,7 +12,7 @@ import { licenceServers, type Source, sources } from "./sources";
 import { faultWord } from "./faults";
 import "./player.css";
 
-/** How often a manifest is looked at for captions that have changed, a second apart. */
+/** Number of reads of a manifest, a second apart, while changed captions are expected. */
 const LOOKS = 20;
 const GENERATING = 0;
 const NAMED = /\.\.\/((?:captions|subtitles)\/[^"<\s]+)/g;
@@ -22,7 +22,7 @@ interface PlayerProps {
   playhead: Playhead;
 }
 
-/** Plays what the Event has now: live streams and films, HLS and DASH, in the clear or with the DRM of the browser. */
+/** Plays the live stream or the film of an Event, HLS or DASH, unencrypted or with the DRM of the browser. */
 export default function Player({ event, playhead }: PlayerProps) {
   const id = event.id;
   const phase = isOnAir(event.state) ? "live" : isVod(event.state) ? "film" : null;
@@ -62,10 +62,10 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
   const servers = JSON.stringify(licenceServers(event.drmData));
   useEffect(() => {
     setFault(null);
-    setTexts(null); // those of the player before
+    setTexts(null); // the texts of the previous player
     const blocked = (refused: SecurityPolicyViolationEvent): void => {
       const origin = URL.canParse(refused.blockedURI) ? new URL(refused.blockedURI).origin : refused.blockedURI;
-      setFault(`This console may not load from ${origin}. Whoever runs it can allow that: MEDIALEDGER_CONSOLE_MEDIA_ORIGINS.`);
+      setFault(`This console may not load from ${origin}. Its operator can allow that with MEDIALEDGER_CONSOLE_MEDIA_ORIGINS.`);
     };
     document.addEventListener("securitypolicyviolation", blocked);
     const ended = played(video.current!, source, { playhead, servers: JSON.parse(servers), say: (text) => setFault((before) => before ?? text), onTexts: setTexts });
@@ -105,9 +105,9 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
       </div>
       {captions.isOld && (
         <div class="notice" role="status">
-          <p>The captions of the film have changed since the player has loaded it.</p>
+          <p>The captions of the film have changed since the player loaded it.</p>
           <Button icon="refresh" onClick={() => setAttempt(attempt + 1)}>
-            Load the film again
+            Reload the film
           </Button>
         </div>
       )}
@@ -115,7 +115,7 @@ function Stage({ sources, event, playhead, live }: { sources: readonly Source[];
   );
 }
 
-/** The text tracks of what is played, and which is shown. */
+/** The text tracks, and the selected one. */
 interface Texts {
   tracks: readonly shaka.extern.TextTrack[];
   show: (track: shaka.extern.TextTrack | null) => void;
@@ -149,13 +149,13 @@ function trackWord({ language, label, roles, forced }: shaka.extern.TextTrack): 
   return kind ? `${name} (${CAPTION_KINDS[kind]!.word.toLowerCase()})` : name;
 }
 
-/** Whether the captions of the Event are others than when the film was loaded the last time, and its manifest names them by now. */
+/** True if the captions of the Event have changed since the film was loaded, and its manifest lists them. */
 function useCaptions(eventId: string, url: string, attempt: number): { isOld: boolean } {
   const query = useQuery(`captions ${eventId}`, (signal) => dataOf(captionsQuery(eventId, signal)), { changes: { aggregates: ["asset"] } });
   const [isOld, setOld] = useState(false);
   const loaded = useRef<{ attempt: number; captions: string } | null>(null);
   const done = query.data.value?.filter((each) => each.state === 1);
-  const isMaking = query.data.value?.some((each) => each.state === GENERATING) ?? false; // its text may still be the one before
+  const isMaking = query.data.value?.some((each) => each.state === GENERATING) ?? false; // its text may still be the previous one
   const now = done?.map((each) => `${each.path} ${each.dateModified}`).join("\n") ?? null;
   if (now !== null && loaded.current?.attempt !== attempt) loaded.current = { attempt, captions: now };
   useEffect(() => {
@@ -168,7 +168,7 @@ function useCaptions(eventId: string, url: string, attempt: number): { isOld: bo
   return { isOld };
 }
 
-/** Waits until a manifest names these captions and no others. They are put into it after their job; elsewhere that may not be seen. */
+/** Waits until a manifest lists exactly these captions. They are added to it after their job ends, which other caches may delay. */
 async function namesThem(url: string, paths: readonly string[], signal: AbortSignal): Promise<void> {
   const wanted = captionStems(paths);
   for (let look = 0; look < LOOKS && !signal.aborted; look++) {
@@ -191,7 +191,7 @@ function Position({ playhead }: { playhead: Playhead }) {
   );
 }
 
-/** The player may be of an older build, which is gone. */
+/** Reloads the console if the player belongs to an older build that no longer exists. */
 async function orNewBuild(thrown: unknown): Promise<never> {
   await reloadForNewBuild();
   throw thrown;
@@ -204,7 +204,7 @@ interface Playing {
   onTexts: (texts: Texts | null) => void;
 }
 
-/** Loads a source into a video. The player itself is loaded here, the first time. Returns a function that ends it. */
+/** Loads a source into a video, and the player library the first time. Returns a function that unloads it. */
 function played(video: HTMLVideoElement, source: Source, { playhead, servers, say, onTexts }: Playing): () => Promise<void> {
   let player: shaka.Player | null = null;
   let over = false;
@@ -216,7 +216,7 @@ function played(video: HTMLVideoElement, source: Source, { playhead, servers, sa
     if (!library.Player.isBrowserSupported()) return say("This browser has no Media Source Extensions.");
     player = new library.Player();
     player.addEventListener("error", (event) => say(faultWord((event as unknown as { detail: unknown }).detail)));
-    // It writes captions over the video itself: for those of the browser it would load an address that the policy refuses.
+    // It draws captions over the video: for the browser's captions it would load an address that the policy refuses.
     player.setVideoContainer(video.parentElement);
     const textDisplayFactory: shaka.extern.TextDisplayer.Factory = (shown) => new library.text.UITextDisplayer(shown);
     player.configure({ drm: { servers }, streaming: { retryParameters: { maxAttempts: 4 } }, textDisplayFactory });

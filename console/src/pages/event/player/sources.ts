@@ -1,4 +1,4 @@
-/** What can be played of an Event: the addresses of its state, and the packages that lie in the folder of its content. */
+/** The playable sources of an Event: the addresses of its state, and the packages in the folder of its content. */
 
 import type { MediaEvent, Schemas } from "../../../kernel/api";
 
@@ -13,7 +13,7 @@ const DASH = "application/dash+xml";
 const KINDS: Readonly<Record<number, readonly [word: string, mime: string]>> = { 0: ["HLS", HLS], 2: ["DASH", DASH], 4: ["HLS, encrypted", HLS] };
 const PACKAGE = /^(clear|cenc|cbcs)\/(master\.m3u8|manifest\.mpd)$/;
 
-/** Each address once. Kinds that browsers do not play, such as HDS, are left out. */
+/** Returns each address once. Kinds that browsers do not play, such as HDS, are omitted. */
 export function sources(event: MediaEvent, video: Schemas["Video"] | null, files: readonly { name: string }[]): Source[] {
   const streams = (video?.currentStateUrls ?? []).flatMap((each) => {
     const kind = KINDS[each.streamProtocol];
@@ -29,7 +29,7 @@ export function sources(event: MediaEvent, video: Schemas["Video"] | null, files
   return [...new Map(ordered.map((each) => [each.url, each] as const).reverse()).values()].reverse();
 }
 
-/** The path of a file of the media root, as /media has it. */
+/** The path below /media of a file of the media root. */
 export function mediaPath(path: string): string {
   return `/media/${path.split("/").map(encodeURIComponent).join("/")}`;
 }

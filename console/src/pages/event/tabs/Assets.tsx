@@ -56,7 +56,7 @@ export default function Assets({ event, playhead }: TabProps) {
             const files = found.filter((each) => each.type === 0);
             return (
               <>
-                {own.length === 0 && <EmptyState title="Nothing was cut out yet" />}
+                {own.length === 0 && <EmptyState title="Nothing has been cut out yet" />}
                 <ul class="cards">
                   {own.map((each) => (
                     <Card key={each.id} asset={each} isProtected={event.vodDrm} onDelete={() => setDeleted(each)} />
@@ -96,7 +96,7 @@ export default function Assets({ event, playhead }: TabProps) {
         }}
       >
         <p>
-          <bdi>{deleted?.name}</bdi>. Its file is deleted within seconds; a job that still makes it is cancelled.
+          <bdi>{deleted?.name}</bdi>. Its file is deleted within seconds; a job that is producing it is cancelled.
         </p>
       </Confirm>
     </>
@@ -110,7 +110,7 @@ function Card({ asset, isProtected, onDelete }: { asset: Asset; isProtected: boo
   return (
     <li class="card">
       <div class="card-picture">
-        {shown ? <img src={address} alt="" loading="lazy" /> : <span class="faint">{asset.state === 0 ? "Not there yet" : (TYPES[asset.type] ?? "File")}</span>}
+        {shown ? <img src={address} alt="" loading="lazy" /> : <span class="faint">{asset.state === 0 ? "Not ready yet" : (TYPES[asset.type] ?? "File")}</span>}
       </div>
       <div class="card-text">
         <p class="card-title" title={asset.name.slice(0, 300)}>

@@ -77,7 +77,7 @@ export default function Captions({ event }: TabProps) {
             rows={list}
             rowKey={({ id }) => id}
             stale={captions.stale.value}
-            empty={<EmptyState title="No captions">Captions and subtitles are texts that players show with the film. Those of its source are found by themselves.</EmptyState>}
+            empty={<EmptyState title="No captions">Captions and subtitles are texts that players show with the film. Captions of its source are detected automatically.</EmptyState>}
           />
         )}
       </Answered>
@@ -123,7 +123,7 @@ function Name({ caption, isProtected }: { caption: Caption; isProtected: boolean
 
 interface CaptionDialogProps {
   eventId: string;
-  /** Those that are replaced; null: they are new. */
+  /** The captions to replace; null for new captions. */
   before: Caption | null;
   onClose: () => void;
   done: () => void;
@@ -157,7 +157,7 @@ function CaptionDialog({ eventId, before, onClose, done }: CaptionDialogProps) {
   return (
     <Dialog title={before ? "Replace the captions" : "Add captions"} open onClose={onClose} actions={actions}>
       <form id="caption" class="stack" onSubmit={form.submit} noValidate>
-        {before && <p>The text before stays until the new one is read. Language, kind and name stay as they are.</p>}
+        {before && <p>The previous text stays until the new one is read. Language, kind and name are unchanged.</p>}
         <FileField label="File" name="file" accept={FILES} onFile={setFile} failure={form.failure} hint="WebVTT, SRT, TTML (IMSC, EBU-TT-D) or SCC, up to 5 MiB" />
         <div class="pair">
           <Field label="Language" name="language" value={language} onInput={setLanguage} failure={form.failure} disabled={fixed} hint={languageHint(language)} autoComplete="off" />
@@ -172,20 +172,20 @@ function CaptionDialog({ eventId, before, onClose, done }: CaptionDialogProps) {
             hint={CAPTION_KINDS[kind]?.hint}
           />
         </div>
-        <Field label="Name" name="name" value={name} onInput={setName} failure={form.failure} disabled={fixed} hint="As players list it, such as Deutsch" />
+        <Field label="Name" name="name" value={name} onInput={setName} failure={form.failure} disabled={fixed} hint="The name in players, such as Deutsch" />
         <FormError failure={form.failure} shown={["language", "kind", "name", "file"]} />
       </form>
     </Dialog>
   );
 }
 
-/** Throws a `Failure` for what the API would refuse anyway, before a file is sent. */
+/** Throws a `Failure` for input that the API would refuse, before a file is sent. */
 function check({ language, name, file }: { language: string; name: string; file: File | null }): void {
   const fields = [
     ...(file === null ? [{ field: "file", message: "Choose a file." }] : []),
     ...(file !== null && file.size > LARGEST ? [{ field: "file", message: "It has more than 5 MiB." }] : []),
-    ...(language.trim() === "" ? [{ field: "language", message: "Say the language, such as de or en-GB." }] : []),
-    ...(name.trim() === "" ? [{ field: "name", message: "Give them a name." }] : []),
+    ...(language.trim() === "" ? [{ field: "language", message: "Enter the language, such as de or en-GB." }] : []),
+    ...(name.trim() === "" ? [{ field: "name", message: "Enter a name." }] : []),
   ];
   if (fields.length > 0) throw new Failure(400, "They cannot be sent like this.", fields);
 }

@@ -21,7 +21,7 @@ interface Edited {
   etag: string | null;
 }
 
-/** The chapters of an Event: they are set where the player is. */
+/** The chapters of an Event, set at the position of the player. */
 export default function Chapters({ event, playhead }: TabProps) {
   const [edited, setEdited] = useState<Edited | null>(null);
   const [deleted, setDeleted] = useState<Edited | null>(null);
@@ -32,7 +32,7 @@ export default function Chapters({ event, playhead }: TabProps) {
   const read = async (id: string, then: (read: Edited) => void): Promise<void> => {
     const mine = ++turn.current;
     const { data, etag } = await found(api.GET("/api/chapterpoint/{id}", { params: { path: { id } } }));
-    if (mine === turn.current) then({ chapter: data, etag }); // what was opened since stays
+    if (mine === turn.current) then({ chapter: data, etag }); // a chapter opened since then stays
   };
   const open = (id: string, then: (read: Edited) => void): void => void read(id, then).catch((thrown: unknown) => toastFailure("The chapter cannot be read", thrown));
   const columns: Column<Row>[] = [
@@ -77,7 +77,7 @@ export default function Chapters({ event, playhead }: TabProps) {
             rows={flat(list)}
             rowKey={({ chapter }) => chapter.id}
             stale={chapters.stale.value}
-            empty={<EmptyState title="No chapters">A chapter is a named place in the stream, such as the beginning of a speech.</EmptyState>}
+            empty={<EmptyState title="No chapters">A chapter is a named position in the stream, such as the beginning of a speech.</EmptyState>}
           />
         )}
       </Answered>
@@ -124,7 +124,7 @@ function Go({ to, playhead }: { to: string; playhead: Playhead }) {
   );
 }
 
-/** A time from the start as it is; a time of day as the reader's. */
+/** Shows a time from the start unchanged, and a time of day in the user's zone. */
 function timeWord(text: string): string {
   if (!/^\d{4}-/.test(text)) return text;
   const at = new Date(text);

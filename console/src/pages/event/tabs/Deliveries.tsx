@@ -14,10 +14,10 @@ interface Row {
   address: string;
 }
 const NUMBERS: Readonly<Record<string, number>> = { PENDING: 0, DELIVERED: 1, FAILED: 2 };
-/** Of each webhook. */
+/** Number of deliveries of each webhook. */
 const MOST = 50;
 
-/** What webhooks were told of an Event: those of the Event alone, and those of the whole system. */
+/** The deliveries about an Event, of its own webhooks and of system-wide webhooks. */
 export default function Deliveries({ event }: TabProps) {
   const [opened, setOpened] = useState<Row | null>(null);
   const [asked, setAsked] = useState(false);
@@ -40,7 +40,7 @@ export default function Deliveries({ event }: TabProps) {
             rowKey={({ delivery }) => delivery.id}
             onRow={setOpened}
             stale={deliveries.stale.value}
-            empty={<EmptyState title="No deliveries">{webhooks === 0 ? "There are no webhooks of the system or of this Event." : "Nothing was told of this Event yet."}</EmptyState>}
+            empty={<EmptyState title="No deliveries">{webhooks === 0 ? "There are no webhooks of the system or of this Event." : "No notification about this Event has been sent yet."}</EmptyState>}
           />
         )}
       </Answered>
@@ -56,7 +56,7 @@ export default function Deliveries({ event }: TabProps) {
           deliveries.refresh();
         }}
       >
-        <p>All webhooks of the system and of this Event get its present state, marked as forced.</p>
+        <p>All webhooks of the system and of this Event receive its current state, marked as forced.</p>
       </Confirm>
     </Panel>
   );
@@ -114,7 +114,7 @@ function DeliveryDrawer({ row: { delivery, address }, onClose, done }: { row: Ro
           ]}
         />
         <h3 class="part-title">Tries</h3>
-        {delivery.attempts.length === 0 && <p class="faint">It was not tried yet.</p>}
+        {delivery.attempts.length === 0 && <p class="faint">It has not been attempted yet.</p>}
         <ol class="attempts">
           {delivery.attempts.map((each) => (
             <li key={each.number}>
@@ -128,7 +128,7 @@ function DeliveryDrawer({ row: { delivery, address }, onClose, done }: { row: Ro
             </li>
           ))}
         </ol>
-        <h3 class="part-title">What is sent</h3>
+        <h3 class="part-title">Content</h3>
         <JsonView value={delivery.payload} label="Notification as JSON" />
       </div>
     </Drawer>

@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<Job>[] = [
   { key: "client", title: "Client", width: "10rem", secondary: true, cell: (job) => <bdi>{job.client}</bdi> },
 ];
 
-/** The jobs that work for an Event. */
+/** The jobs of an Event. */
 export default function Jobs({ event }: TabProps) {
   const [asked, setAsked] = useState(false);
   const jobs = useQuery(
@@ -57,8 +57,8 @@ export default function Jobs({ event }: TabProps) {
       </Answered>
       <Confirm title="Make a film of the live stream" action="Make the film" open={asked} onClose={() => setAsked(false)} onConfirm={() => capture(event.contentId, jobs.refresh)}>
         <p>
-          A job captures what was live from the origin of the channel, and packages it for players.
-          {event.autoPublish ? " The film becomes public." : " The film is not public until somebody publishes it."}
+          A job captures the live stream from the origin of the channel and packages it for players.
+          {event.autoPublish ? " The film becomes public." : " The film stays private until it is published."}
         </p>
       </Confirm>
     </Panel>

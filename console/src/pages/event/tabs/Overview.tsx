@@ -12,7 +12,7 @@ import { QualityPanel } from "../Quality";
 import type { TabProps } from "./props";
 import type { Seen } from "../GuardedConfirm";
 
-/** What an Event is, and when. It is edited, cloned and deleted here. */
+/** The fields and times of an Event. It is edited, cloned and deleted here. */
 export default function Overview({ event, etag, changed }: TabProps) {
   const [edited, setEdited] = useState<Seen | null>(null);
   const [cloned, setCloned] = useState(false);
@@ -42,10 +42,10 @@ export default function Overview({ event, etag, changed }: TabProps) {
         <Panel title="Times">
           <Facts facts={times(event)} />
         </Panel>
-        <Panel title="What it is">
+        <Panel title="Details">
           <Facts facts={[...identity(event), ["Tags", tags.failure.value ? <NoAnswer query={tags} /> : names.length > 0 ? <Tags names={names} /> : null]]} />
         </Panel>
-        <Panel title="What happens by itself">
+        <Panel title="Automatic actions">
           <Facts facts={flags(event)} />
         </Panel>
         <QualityPanel event={event} />
@@ -100,10 +100,10 @@ function identity(event: MediaEvent): Fact[] {
 function flags(event: MediaEvent): Fact[] {
   const word = (flag: boolean, yes: string, no: string): string => (flag ? yes : no);
   return [
-    ["Start", word(event.autoStart, event.autoPublish ? "At its scheduled start, public" : "At its scheduled start, not public", "Somebody starts it")],
-    ["Stop", word(event.autoEnd, "At its scheduled end", "Somebody stops it")],
-    ["Publications", word(event.autoStartPublications, "Start when it goes live", "Somebody starts them")],
-    ["Infrastructure", word(event.autoProvisionInfrastructure, "Made at its time", "Somebody provisions it")],
+    ["Start", word(event.autoStart, event.autoPublish ? "At its scheduled start, public" : "At its scheduled start, not public", "Started manually")],
+    ["Stop", word(event.autoEnd, "At its scheduled end", "Stopped manually")],
+    ["Publications", word(event.autoStartPublications, "Start when it goes live", "Started manually")],
+    ["Infrastructure", word(event.autoProvisionInfrastructure, "Provisioned at its time", "Provisioned manually")],
     ["DRM for the film", word(event.vodDrm, "Yes", "No")],
     ["DVR window", event.dvrLength ? `${event.dvrLength} s` : "None"],
   ];

@@ -13,7 +13,7 @@ import type { TabProps } from "./props";
 type Publication = Schemas["VodPublication"] & { kind: "film" | "live" };
 const MOST = 500;
 
-/** Where the film and the live stream of an Event are published, and how far that is. */
+/** The publications of the film and the live stream of an Event, with their progress. */
 export default function Publications({ event }: TabProps) {
   const [adding, setAdding] = useState(false);
   const [deleted, setDeleted] = useState<Publication | null>(null);
@@ -67,7 +67,7 @@ export default function Publications({ event }: TabProps) {
             rows={found}
             rowKey={(each) => each.id}
             stale={publications.stale.value}
-            empty={<EmptyState title="Not published yet">A film, or the live stream, can be brought to a destination such as a bucket or a platform.</EmptyState>}
+            empty={<EmptyState title="Not published yet">A film, or the live stream, can be published at a destination such as a bucket or a platform.</EmptyState>}
           />
         )}
       </Answered>
@@ -102,9 +102,9 @@ export default function Publications({ event }: TabProps) {
       >
         <div class="stack">
           <p>
-            The publication at <bdi>{deleted?.destinationName}</bdi> is removed; an upload or a stream that runs is stopped.
+            The publication at <bdi>{deleted?.destinationName}</bdi> is removed; a running upload or stream is stopped.
           </p>
-          <Check label="Remove it from the destination too" checked={hard} onChange={setHard} hint="Otherwise what is there stays there." />
+          <Check label="Remove it from the destination too" checked={hard} onChange={setHard} hint="Otherwise it stays there." />
         </div>
       </Confirm>
     </Panel>
@@ -149,7 +149,7 @@ function Where({ publication }: { publication: Publication }) {
   );
 }
 
-/** Bytes at the destination: of a film when it is there, of a live stream as they go. */
+/** Bytes at the destination: of a film when it is complete, of a live stream continuously. */
 function Sent({ publication }: { publication: Publication }) {
   const { id, destinationId, kind, publicationState } = publication;
   const runs = kind === "live" && publicationState === 2;

@@ -4,7 +4,7 @@ import { Points } from "../Points";
 import { isOnAir } from "../../../kernel/states";
 import { EmptyState, Panel } from "../../../parts";
 
-/** What runs for an Event while it is on the air, and what ran last. */
+/** The encoder sessions and publishing points of an Event. */
 export default function Sessions({ event }: TabProps) {
   return (
     <div class="panels">
