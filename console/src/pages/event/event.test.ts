@@ -52,7 +52,7 @@ describe("what can be played", () => {
   });
 
   test("faults have words", () => {
-    expect(faultWord({ code: 1001, data: ["url", 404] })).toContain("not there");
+    expect(faultWord({ code: 1001, data: ["url", 404] })).toContain("does not exist");
     expect(faultWord({ code: 6001, category: 6 })).toContain("DRM");
     expect(faultWord({ code: 9999 })).toContain("9999");
     expect(faultWord(undefined)).toContain("no reason");
