@@ -94,7 +94,7 @@ async def _plan(args: Namespace, settings: Settings, opened: _Opened) -> None:
     wanted = desired([*others, row])
     assert wanted is not None, "the Event waits for what is foreseen"
     if row in wanted.refused:
-        raise StartError(f"the infrastructure of the key {key!r} is made in another way than the profile of this Event says")
+        raise StartError(f"the infrastructure with the key {key!r} is made differently from what the profile of this Event says")
     quiet = await quiet_mode(opened.database)
     if quiet.on:
         raise StartError(REFUSAL)

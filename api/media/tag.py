@@ -69,7 +69,7 @@ async def tag_exists(request: Request, text: str, records: RecordQueries) -> Res
 
 
 async def tags_replaced(request: Request, outcome: Outcome[MediaEvent], history: RecordHistory) -> Response:
-    return TAGS.listed(await history.at(outcome.as_of).those(TagRecord.KIND, outcome.aggregate.details.tag_ids))
+    return TAGS.listed(await history.at(outcome.as_of).by_ids(TagRecord.KIND, outcome.aggregate.details.tag_ids))
 
 
 @routes.put("/event/{id}", WRITE, response_model=list[Tag], respond=tags_replaced)
@@ -82,7 +82,7 @@ async def replace_tags_of_event(request: Request, id: UUID, body: TagList, handl
 async def tags_of_event(request: Request, id: UUID, query: FreshQuery, events: EventQueries, records: RecordQueries) -> Response:
     """The tags of an Event; an empty list for an unknown Event."""
     event = await events.by_id(id)
-    tags = await records.those(TagRecord.KIND, event.details.tag_ids) if event is not None else []
+    tags = await records.by_ids(TagRecord.KIND, event.details.tag_ids) if event is not None else []
     return TAGS.listed(tags)
 
 

@@ -11,7 +11,7 @@ from domain.kernel.errors import Malformed
 
 _LONGEST: Final = 180
 _LONGEST_BYTES: Final = 240
-"""Less than the limit of a file system, because an extension and a suffix follow."""
+"""The limit of a sent name, which is below that of a file system, because an extension and a suffix follow."""
 _SUFFIX: Final = 8
 _SEPARATORS: Final = "/\\"
 _NO_WORD: Final = regex(r"[^A-Za-z0-9]+")

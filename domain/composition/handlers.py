@@ -48,7 +48,7 @@ from domain.media_event.changes import EventChanges
 from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, Replacement, StartVodJob
 from domain.media_event.compose_commands import ComposeEvent, RemovePlaylist
 from domain.media_event.deletion import CompositionEnd
-from domain.media_event.film_sources import Sources, standing
+from domain.media_event.film_sources import Sources, source_status
 from domain.media_event.links import LINKS
 from domain.media_event.ports import EventDetailsLookup
 from domain.media_event.row import EventRow
@@ -321,7 +321,7 @@ class CompositionHandlers:
 
     async def _sources(self, playlist: Playlist, *, waited: bool) -> Sources:
         shown = [event for item in playlist.items if (event := event_of(item)) is not None]
-        return standing(shown, await self._events.details_of(set(shown)), waited=waited, now=self._clock())
+        return source_status(shown, await self._events.details_of(set(shown)), waited=waited, now=self._clock())
 
     async def _job(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], int]:
         """Return the commands that accept the job of a film, and its number."""

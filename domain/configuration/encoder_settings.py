@@ -25,7 +25,8 @@ FIELD: Final = "encoderSpecific"
 SEGMENT: Final = 2.0
 DVR: Final = 60
 LONGEST_DVR: Final = 7_200
-"""In seconds: the limit for playlists that are sent. A playlist has an entry for every segment, and is sent again after each."""
+"""The limit of a window in seconds, for playlists that are sent: each has an entry for every segment, and is sent again after
+each."""
 SAMPLE_RATE: Final = 48_000
 _MOST_RENDITIONS: Final = 8
 _MOST_INPUTS: Final = 16

@@ -27,7 +27,7 @@ _MANIFESTS: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
 
 @dataclass(frozen=True, slots=True)
 class WatchedPoint:
-    """One publishing point. `shown` is its address without user info, query and secrets; `key_place` is the place of the key of
+    """A publishing point. `shown` is its address without user info, query and secrets; `key_place` is the place of the key of
     `srva_api` in the configuration, empty if no key may be sent; `manifests` are the addresses at which its origin plays the
     stream, if the channel has them. `resource` fills the placeholders of all of them, such as `{dns}`."""
 

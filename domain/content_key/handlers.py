@@ -73,7 +73,7 @@ class ContentKeyHandlers:
     def __init__(
         self, executor: Executor, keys: KeyLookup, *, vault: Vault, random: RandomBytes, ceiling: KeyCeiling | None = None
     ) -> None:
-        """Without a `ceiling` each client may have any number of keys."""
+        """Create the handlers. Without a `ceiling` each client may have any number of keys."""
         self._executor = executor
         self._keys = keys
         self._vault = vault

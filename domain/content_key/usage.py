@@ -11,7 +11,7 @@ from domain.content_key.aggregate import Usage
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """One use of a key. `systems` are the names of the DRM systems that it was requested for."""
+    """A use of a key. `systems` are the names of the DRM systems that it was requested for."""
 
     key: UUID
     client: str

@@ -11,7 +11,7 @@ from domain.kernel.urls import url_fault
 
 PLACEHOLDERS: Final = ("host", "client", "content_id", "kid", "iv")
 LONGEST_LA_URL: Final = 512
-"""In characters. A player skips the licence request if the address is too long, and a header should be under 1 KB."""
+"""The limit in characters. A player skips the licence request if the address is too long, and a header should be under 1 KB."""
 LONGEST_TEMPLATE: Final = 512
 LONGEST_PROVIDER: Final = 128
 

@@ -57,7 +57,7 @@ class Cause:
     end_user: str | None = None
     trace_parent: str | None = None
     kind: ActorKind | None = None
-    """None stands for the usual kind of the actor (`usual_kind`)."""
+    """The kind of the actor; None stands for the usual one (`usual_kind`)."""
 
     @classmethod
     def by(

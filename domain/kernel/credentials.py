@@ -21,7 +21,7 @@ _HARMLESS: Final = re.compile(
 """Ordinary words that only resemble a word of `_WORD`."""
 
 _LONGEST_CACHED: Final = 64
-"""In characters. Names in requests recur, so results are cached; a longer text is unlikely to be such a name."""
+"""The limit in characters for cached results. Names in requests recur; a longer text is unlikely to be such a name."""
 
 _SEAMS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=\d)|(?<=\d)(?=[A-Za-z])|[^A-Za-z0-9]+")
 

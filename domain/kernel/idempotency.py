@@ -36,7 +36,7 @@ class IdempotencyRecord:
     streams: Sequence[str]
     result: Mapping[str, Any] = field(default_factory=dict)
     position: int | None = None
-    """None until the record is written."""
+    """The log position; None until the record is written."""
 
 
 class IdempotencyKeyUsed(DomainError):

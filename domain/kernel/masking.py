@@ -18,7 +18,7 @@ from domain.kernel.inside import Inside
 from domain.kernel.known_tokens import MASK, SCHEME, TOKEN, without_tokens
 
 _SHORTEST: Final = 4
-"""In characters. A shorter text occurs inside many words of a log."""
+"""The length in characters below which a text is ignored, because it occurs inside many words of a log."""
 _DISTINCT: Final = 12
 """The length from which a part of a secret is unlikely to occur anywhere else, in characters."""
 

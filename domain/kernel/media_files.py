@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 _LONGEST_NAME: Final = 255
-"""In bytes: the limit of Linux for the name of a file."""
+"""The limit of Linux for the name of a file, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class MediaEvent(EncodedEvent):
     SNAPSHOT_VERSION: ClassVar[int] = 2
 
     left_unchanged: tuple[str, ...] = ()
-    """The fields that the last command could not change, because the Event streams or is being provisioned."""
+    """The fields that the last command could not change, because the Event is streaming or being provisioned."""
 
     def begin(self) -> None:
         self.details = EventDetails.blank()
@@ -70,14 +70,14 @@ class MediaEvent(EncodedEvent):
     def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
         """Set the fields that `changes` names, with one domain event for each facet that changes.
 
-        The channel and the infrastructure profile of a running stream must not change, nor while infrastructure is being
-        provisioned: they are left unchanged, and the rest of the changes applies.
+        The channel and the infrastructure profile cannot change while the Event streams or its infrastructure is being provisioned.
+        They are then left unchanged, and the rest of the changes applies.
         """
         self._must_exist()
         check_periods(changes, self.details)
         fixed = FIXED_WHILE_STREAMING if self.details.state in STREAMING or self._provisioning else ()
-        if left := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
-            self.left_unchanged = left
+        if unchanged := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
+            self.left_unchanged = unchanged
         for facet, names in _FACTS_OF.items():
             changed = {
                 name: changes[name]
@@ -88,7 +88,7 @@ class MediaEvent(EncodedEvent):
                 self._trigger(facet, at=at, **changed)
 
     def change_state(self, state: EventState, *, trigger: Trigger, at: datetime) -> None:
-        """Change to any state; the same state changes nothing. Sets the times of docs/reference/api/events.md."""
+        """Change to any state, and set the times of docs/reference/api/events.md. The same state changes nothing."""
         self._must_exist()
         if state == self.details.state:
             return
@@ -104,19 +104,20 @@ class MediaEvent(EncodedEvent):
             self._go_off_air(at=at)
 
     def start_on_schedule(self, scheduled_start: datetime, *, scheduled_end: datetime | None, at: datetime) -> None:
-        """Go live, if the Event still waits for this start and still ends then. Whether the time has come, the caller knows."""
+        """Go live if the Event still waits for this start and still ends at this time. The caller has checked that the time has
+        come."""
         details = self.details
         if scheduled_start == details.auto_start_at and scheduled_end == details.scheduled_end:
             state = EventState.LIVE_PUBLISHED if details.auto_publish else EventState.LIVE_UNPUBLISHED
             self.change_state(state, trigger=Trigger.SCHEDULE, at=at)
 
     def end_on_schedule(self, scheduled_end: datetime, *, at: datetime) -> None:
-        """Stop, if the Event still is to stop then. Whether the time has come, the caller knows."""
+        """Stop if the Event is still scheduled to stop at this time. The caller has checked that the time has come."""
         if scheduled_end == self.details.auto_end_at:
             self.change_state(EventState.STOPPED, trigger=Trigger.SCHEDULE, at=at)
 
     def force_stop(self, *, at: datetime) -> None:
-        """Stop the Event. Always recorded, because the encoder may run although the Event is stopped."""
+        """Stop the Event. This is always recorded, because the encoder may run although the Event is stopped."""
         self._must_exist()
         stopped = self.details.state is EventState.STOPPED
         times = {} if stopped else self.details.times_of(EventState.STOPPED, at=max(at, self.modified_on))
@@ -138,8 +139,9 @@ class MediaEvent(EncodedEvent):
             self._trigger(events.Mp4StateChanged, at=at, mp4_state=mp4_state, previous=self.details.mp4_state)
 
     def start_vod_job(self, job: VodJob, *, captured: Mapping[str, datetime], rerun_of: int | None = None, at: datetime) -> None:
-        """Make a job the present one of the Event. Only one is under way at a time: all of them write the same files. `captured` is
-        the range of a capture. The job that this one repeats or replaces, `rerun_of`, is broken off in the same append."""
+        """Make a job the present one of the Event. Only one job runs at a time, because all of them write the same files.
+        `captured` is the range of a capture. The job that this one repeats or replaces, `rerun_of`, is cancelled in the same
+        append."""
         self._must_exist()
         if job.workflow is VodWorkflow.COMPOSE:
             self._must_not_stream()
@@ -148,19 +150,19 @@ class MediaEvent(EncodedEvent):
             if present.number == job.number:
                 return
             if present.number != rerun_of:
-                raise Conflict(f"the job {present.number} ({present.workflow}) makes files of this Event")
+                raise Conflict(f"job {present.number} ({present.workflow}) is still producing files for this Event")
         if job.publish is None and job.workflow is VodWorkflow.COMPOSE and present is not None and present.workflow is job.workflow:
             job = present.again(number=job.number, version=job.version)  # the same film once more
         self._begin_vod_job(job, at=at, **captured)
 
     def resume_vod_job(self, number: int, *, version: int, at: datetime) -> None:
-        """The job goes on after its end. Changes nothing where another job is the present one."""
+        """Record that the job continues after its end. Nothing changes if another job is the present one."""
         present = self._present_vod_job(number, version)
         if present is not None and present.ended is not None:
             self._begin_vod_job(present.again(version=version), at=at)
 
     def move_vod_job(self, number: int, *, rerun_of: int, at: datetime) -> None:
-        """Another job repeats the present one."""
+        """Record that another job repeats the present one."""
         present = self.details.vod_job
         if present is not None and present.number == rerun_of != number:
             self._begin_vod_job(present.again(number=number), at=at)
@@ -176,9 +178,9 @@ class MediaEvent(EncodedEvent):
         quality: Quality | None = None,
         at: datetime,
     ) -> None:
-        """Changes nothing where the job is not the present one, or has ended already: who breaks off a job that is completed takes
-        nothing away. Of a deleted Event only the end is kept, and the `quality` of its film: the Event shows it when it is
-        restored."""
+        """Record the end of the job. Nothing changes if the job is not the present one or has ended already: cancelling a
+        completed job removes nothing. For a deleted Event only the end and the `quality` of its film are recorded; the Event
+        shows them when it is restored."""
         present = self._present_vod_job(number, version)
         if present is None or present.ended is not None:
             return
@@ -191,19 +193,19 @@ class MediaEvent(EncodedEvent):
             self._settle_vod_job(job, at=at)
 
     def measure_quality(self, quality: Quality, *, at: datetime) -> None:
-        """A check of the film has ended. Changes nothing where its job has told it already: who has made the film public since is
-        obeyed. One that must not be public becomes private."""
+        """Record that a check of the film has ended. Nothing changes if its job has reported the result already, so that a film
+        which a client has made public since stays public. A film that must not be public becomes private."""
         if self.deleted:
             return
         if self._note_quality(quality, at=at):
             self._withhold(at=at)
 
     def wait_to_compose(self, *, fault: bool = False, at: datetime) -> None:
-        """A film is made of its playlist at a later time, or with a fault never. A job that makes one of an earlier playlist is
-        broken off in the same append."""
+        """Record that a film of the playlist is made later, or never if there is a fault. A job that makes a film of an earlier
+        playlist is cancelled in the same append."""
         self._must_exist()
         self._must_not_stream()
-        if self._stop_composing(reason="another playlist came", at=at) is not None:
+        if self._stop_composing(reason="another playlist was sent", at=at) is not None:
             self._show_earlier_film(at=at)
         if fault:
             self.change_mp4_state(Mp4State.FAILED, at=at)
@@ -211,7 +213,8 @@ class MediaEvent(EncodedEvent):
         self.change_state(state, trigger=Trigger.COMPOSE, at=at)
 
     def remove_playlist(self, *, at: datetime) -> None:
-        """Its job, if one is under way, is broken off in the same append. The film of an earlier one stays."""
+        """Record that the playlist was removed. Its running job is cancelled in the same append. The film of an earlier playlist
+        stays."""
         self._must_exist()
         if self._stop_composing(at=at) is not None:
             self._show_earlier_film(at=at)
@@ -219,7 +222,7 @@ class MediaEvent(EncodedEvent):
             self.change_state(EventState.PRE_LIVE, trigger=Trigger.COMPOSE, at=at)
 
     def sync_vod_metadata(self, file: VodFile, *, available: bool, at: datetime) -> None:
-        """Take over what the metadata of the files say. While a job makes the MP4 its state stays."""
+        """Adopt the metadata of the files. While a job makes the MP4, its state stays."""
         self._must_exist()
         check_has_metadata(self.details.state)
         self._change_vod_file(file, at=at)
@@ -234,26 +237,28 @@ class MediaEvent(EncodedEvent):
             self._trigger(events.ProvisionStateChanged, at=at, provision=provision)
 
     def reach_provision_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
-        """The schedule asks for infrastructure once for each time. `provision` is what the Event shows then, None: as before."""
+        """Record that the scheduled provisioning time was reached. The schedule requests infrastructure once for each time.
+        `provision` is what the Event shows afterwards; None leaves it as before."""
         if scheduled_at == self.details.auto_provision_at:
             self._trigger(events.ProvisionTimeReached, at=at, provisioned_for=scheduled_at)
             if provision is not None:
                 self.show_provisioning(provision, must_exist=True, at=at)
 
     def reach_termination_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
-        """The same for its termination."""
+        """Record that the scheduled termination time was reached (see `reach_provision_time`)."""
         if scheduled_at == self.details.auto_terminate_at:
             self._trigger(events.TerminationTimeReached, at=at, terminated_for=scheduled_at)
             if provision is not None:
                 self.show_provisioning(provision, must_exist=True, at=at)
 
     def force_notification(self, *, at: datetime) -> None:
-        """Request a notification. Always recorded, because each request is a notification of its own."""
+        """Request a notification. This is always recorded, because each request is a separate notification."""
         self._must_exist()
         self._trigger(events.NotificationForced, at=at)
 
     def delete(self, *, at: datetime) -> None:
-        """The job that makes a film of its playlist is broken off in the same append, and a restored Event makes none by itself."""
+        """Delete the Event. The job that makes a film of its playlist is cancelled in the same append, and a restored Event does
+        not start another one."""
         self._must_exist()
         self._go_off_air(at=at)
         if (job := self._stop_composing(at=at)) is not None:
@@ -272,7 +277,7 @@ class MediaEvent(EncodedEvent):
 
     @property
     def composing_job(self) -> int | None:
-        """The job that makes a film of its playlist."""
+        """The job that makes a film of the playlist."""
         job = self.details.vod_job
         return job.number if job is not None and job.workflow is VodWorkflow.COMPOSE and job.ended is None else None
 
@@ -299,7 +304,7 @@ class MediaEvent(EncodedEvent):
             raise Conflict(f"the Event {self.key} is deleted; restore it first")
 
     def _present_vod_job(self, number: int, version: int) -> VodJob | None:
-        """None: another job is the present one, or the Event has followed this outcome or a later one."""
+        """Return the present job. Return None if it is another one, or if the Event has followed this outcome or a later one."""
         present = self.details.vod_job
         return present if present is not None and present.number == number and version > present.version else None
 
@@ -317,12 +322,12 @@ class MediaEvent(EncodedEvent):
             self.change_state(EventState.VOD_INGESTING, trigger=Trigger.JOB, at=at)
 
     def _is_given_a_film(self, job: VodJob) -> bool:
-        """Whether the client publishes a film of its own in the place of a live stream that there never was."""
+        """Return True if a client publishes its own film in place of a live stream that never took place."""
         never_live = self.details.state is EventState.PRE_LIVE and self.details.actual_live_start is None
         return never_live and job.workflow is VodWorkflow.INGEST and job.publish is not None
 
     def _settle_vod_job(self, job: VodJob, *, at: datetime) -> None:
-        """Show how the job ended. States that the job did not change stay."""
+        """Show the end of the job. States that the job did not change stay."""
         self._change_capture({"capturing_live2_vod": False}, at=at)
         completed = job.ended is VodJobEnd.COMPLETED
         if completed and job.result is not None:
@@ -340,7 +345,7 @@ class MediaEvent(EncodedEvent):
             self._withhold(at=at)
 
     def _note_quality(self, quality: Quality | None, *, at: datetime) -> bool:
-        """Keep the quality, and return True if it was not known before."""
+        """Record the quality, and return True if it was not known before."""
         present = self.details.quality
         before = None if present is None else present.model_copy(update={"measured_at": None})
         if quality != before:
@@ -349,7 +354,7 @@ class MediaEvent(EncodedEvent):
         return quality != before
 
     def _withhold(self, *, at: datetime) -> None:
-        """A public film that must not be public becomes private."""
+        """Make a public film private if it must not be public."""
         if self.details.state is EventState.VOD_PUBLIC and self.details.quality is not None and self.details.quality.withholds:
             self.change_state(EventState.VOD_PRIVATE, trigger=Trigger.JOB, at=at)
 
@@ -364,7 +369,7 @@ class MediaEvent(EncodedEvent):
         self.change_mp4_state(Mp4State.AVAILABLE if film else Mp4State.NONE, at=at)
 
     def _stop_composing(self, *, reason: str = "the playlist was removed", at: datetime) -> VodJob | None:
-        """The job that makes a film of the playlist, as it has ended now; None where there is none."""
+        """End the job that makes a film of the playlist, and return it as it has ended; None if there is none."""
         present = self.details.vod_job
         if present is None or self.composing_job is None:
             return None
@@ -374,7 +379,7 @@ class MediaEvent(EncodedEvent):
         return job
 
     def _take_over(self, result: VodResult, *, at: datetime) -> None:
-        """A thumbnail that somebody chose stays."""
+        """Adopt the result of a job. A thumbnail that a client chose stays."""
         if result.duration is not None or result.size is not None:
             self._change_vod_file(VodFile(duration=result.duration, size=result.size), at=at)
         changes = {} if result.drm_json is None else {"drm_json": result.drm_json}
@@ -405,7 +410,7 @@ class MediaEvent(EncodedEvent):
         self.details.__dict__.update(facts)
 
     def _when_state_changed(self, event: events.StateChanged) -> None:
-        """Remember which times of the schedule are over. Who goes live after the scheduled end wants to stay live."""
+        """Remember which times of the schedule are over. An Event that goes live after its scheduled end is meant to stay live."""
         self._follow(event)
         details = self.details
         if event.trigger is Trigger.SCHEDULE and event.state in LIVE:
@@ -430,7 +435,7 @@ class MediaEvent(EncodedEvent):
     # --- links
 
     def links(self) -> frozenset[str]:
-        """The records that must not be deleted; none for a deleted Event."""
+        """Return the records that must not be deleted; none for a deleted Event."""
         targets = () if self.deleted else links_of(self.details)
         return frozenset(f"{kind}:{key}" for kind, key in targets) if targets else NO_LINKS
 

@@ -1,4 +1,5 @@
-"""The audio inputs that a channel lists for its encoders. What an encoder has found is recorded on the Event instead."""
+"""The audio inputs that a channel lists for its encoders. The inputs that an encoder has found are recorded on the Event
+instead."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from domain.media_event.values import AudioInput
 
 
 def configured_inputs(specific: Mapping[str, object]) -> Sequence[AudioInput]:
-    """Of an `encoderSpecific`, as far as it can be read."""
+    """Return the inputs of an `encoderSpecific`, as far as it can be read."""
     return listed_inputs(readable(FfmpegSpecific, specific).audio_inputs or ())
 
 
 def listed_inputs(entries: Sequence[AudioInputEntry]) -> Sequence[AudioInput]:
-    found = []
-    for place, one in enumerate(entries):
-        index = place if one.index is None else one.index
-        found.append(AudioInput(id=one.id or str(place), name=one.name or "", index=index, language=one.language or ""))
-    return found
+    inputs = []
+    for place, entry in enumerate(entries):
+        index = place if entry.index is None else entry.index
+        inputs.append(AudioInput(id=entry.id or str(place), name=entry.name or "", index=index, language=entry.language or ""))
+    return inputs

@@ -1,4 +1,4 @@
-"""Requested changes of an Event, and their resolution into ids of links and tags. Pure: the look-ups are made before."""
+"""Requested changes of an Event, and their resolution into ids of links and tags. The look-ups are made before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from domain.records.record import RegisterRecord
 from domain.records.row import RecordRow
 
 _NO_SUCH_TAGS = object()
-"""Equal to nothing: a JSON Patch `test` for a tag that does not exist fails."""
+"""A value that equals nothing, so that a JSON Patch `test` for a tag that does not exist fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class EventChanges:
     tags: Sequence[TagName] | None = None
 
     def links(self) -> Iterable[tuple[str, Link]]:
-        """Each link with the name of its field."""
+        """Return each link with the name of its field."""
         return [(name, link) for name in LINKS.keys() & self.values.keys() for link in links(name, self.values[name])]
 
 
 @dataclass(frozen=True, slots=True)
 class PatchStep:
-    """One operation of a JSON Patch: it sets values, or (`test`) expects them."""
+    """An operation of a JSON Patch: it sets values, or (`test`) expects them."""
 
     changes: EventChanges
     is_test: bool = False
@@ -62,7 +62,7 @@ class Links:
         self.new_tags: list[RegisterRecord] = []
 
     def values(self, changes: EventChanges) -> dict[str, Any]:
-        """The changes with tags as ids. Raises `Malformed` for links to records that do not exist."""
+        """Return the changes with tags as ids. Raises `Malformed` for links to records that do not exist."""
         values = dict(changes.values)
         if changes.tags is not None:
             values["tag_ids"] = self._tag_ids(changes.tags)
@@ -89,7 +89,7 @@ class Links:
         return values
 
     def _tag_ids(self, tags: Sequence[TagName]) -> tuple[UUID, ...]:
-        """The ids of the tags; missing tags are planned. Of several entries with one name the first id is used."""
+        """Return the ids of the tags, and plan missing tags. If several entries have one name, the first id is used."""
         for name, requested_id in {tag.name: tag.id for tag in reversed(tags)}.items():
             if name not in self._tags:
                 self._add(name, requested_id)

@@ -1,4 +1,4 @@
-"""Checks of what is written to an Event. Bad input is reported before a missing Event or a state that forbids the write."""
+"""Checks of values that are written to an Event. Bad input is reported before a missing Event or a state that forbids the write."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def _is_json(text: str) -> bool:
 def check_periods(changes: Mapping[str, Any], details: EventDetails = _NO_TIMES) -> None:
     """Raise `Malformed` for a write that names a time of a period and leaves its end before its start.
 
-    A stored Event may have such times: a write that names neither of them is not refused."""
+    A stored Event may have such times: a write that names neither of them is not refused.
+    """
     wrong = []
     for start, end in PERIODS:
         if start not in changes and end not in changes:
@@ -65,6 +66,6 @@ def check_periods(changes: Mapping[str, Any], details: EventDetails = _NO_TIMES)
 
 
 def check_has_metadata(state: EventState) -> None:
-    """Raise `Malformed` for a state in which the metadata of files are not taken over."""
+    """Raise `Malformed` for a state in which the metadata of files are not adopted."""
     if state not in WITH_METADATA:
         raise Malformed.at("id", f"an Event in the state {state.name} has no metadata")

@@ -129,7 +129,7 @@ class ChangeEventState(_EventCommand):
 
 @dataclass(frozen=True)
 class StartEventOnSchedule(_EventCommand):
-    """The scheduled start has come, and the scheduled end has not. Both are as they were seen then."""
+    """Start an Event whose scheduled start has come, and whose scheduled end has not. Both times are those that were read then."""
 
     scheduled_start: datetime
     scheduled_end: datetime | None
@@ -140,7 +140,7 @@ class StartEventOnSchedule(_EventCommand):
 
 @dataclass(frozen=True)
 class EndEventOnSchedule(_EventCommand):
-    """The scheduled end, as it was seen then, has come."""
+    """Stop an Event whose scheduled end has come. The time is the one that was read then."""
 
     scheduled_end: datetime
 
@@ -168,9 +168,9 @@ class ChangeEventProtection(_EventCommand):
 
 @dataclass(frozen=True)
 class StartVodJob(_EventCommand):
-    """A job that makes files for playback on demand is accepted or resumed, in the same append. `captured` holds the facts
-    `capture_vod_start` and `capture_vod_end` of a capture. `rerun_of` is the job that this one repeats. `version` is that of a job
-    which is resumed."""
+    """Record that a job that makes files for playback on demand is accepted or resumed in the same append. `captured` holds the
+    facts `capture_vod_start` and `capture_vod_end` of a capture. `rerun_of` is the job that this one repeats. `version` is the
+    version of a job that is resumed."""
 
     job: int
     workflow: VodWorkflow
@@ -187,7 +187,7 @@ class StartVodJob(_EventCommand):
 
 @dataclass(frozen=True)
 class ResumeVodJob(_EventCommand):
-    """The job goes on after its end. `version` is that of the job then."""
+    """Record that the job continues after its end. `version` is the version of the job then."""
 
     job: int
     version: int
@@ -198,7 +198,7 @@ class ResumeVodJob(_EventCommand):
 
 @dataclass(frozen=True)
 class MoveVodJob(_EventCommand):
-    """Another job repeats the present one, `rerun_of`."""
+    """Record that another job repeats the present one, `rerun_of`."""
 
     job: int
     rerun_of: int
@@ -209,7 +209,8 @@ class MoveVodJob(_EventCommand):
 
 @dataclass(frozen=True)
 class EndVodJob(_EventCommand):
-    """The job ended. `version` is that of the job then; `result` is what it found out, `quality` what it thinks of its film."""
+    """Record the end of the job. `version` is the version of the job then; `result` describes the files that it made, `quality`
+    the quality of its film."""
 
     job: int
     end: VodJobEnd
@@ -226,7 +227,7 @@ class EndVodJob(_EventCommand):
 
 @dataclass(frozen=True)
 class MeasureQuality(_EventCommand):
-    """A check of the film has ended."""
+    """Record that a check of the film has ended."""
 
     quality: Quality
 
@@ -236,7 +237,7 @@ class MeasureQuality(_EventCommand):
 
 @dataclass(frozen=True)
 class SyncVodMetadata(_EventCommand):
-    """PUT /vod/{id}/metadata. `file` is the one for playback on demand; `available`: whether there is an MP4."""
+    """PUT /vod/{id}/metadata. `file` is the file for playback on demand; `available` says that there is an MP4."""
 
     file: VodFile
     available: bool
@@ -252,7 +253,8 @@ class SyncVodMetadata(_EventCommand):
 
 @dataclass(frozen=True)
 class TakeChannel(_EventCommand):
-    """Go on the air, as the state change of version `order` asked for. Refused with `ClaimTaken` while another Event is on it."""
+    """Go on the air, as requested by the state change of version `order`. Raises `ClaimTaken` while another Event is on the
+    channel."""
 
     channel_id: UUID
     order: int
@@ -263,7 +265,7 @@ class TakeChannel(_EventCommand):
 
 @dataclass(frozen=True)
 class ReleaseChannel(_EventCommand):
-    """Go off the air. The state of the Event stays as it is; its next start takes the channel again."""
+    """Go off the air. The state of the Event stays, and its next start takes the channel again."""
 
     channel_id: UUID
 
@@ -281,7 +283,7 @@ class RecordEncoderStart(_EventCommand):
 
 @dataclass(frozen=True)
 class RecordEncoderStop(_EventCommand):
-    """`reason`: why the session ended, empty where this was ordered."""
+    """Record the end of a session. `reason` is empty if the end was ordered."""
 
     session: int
     reason: str = ""
@@ -292,7 +294,7 @@ class RecordEncoderStop(_EventCommand):
 
 @dataclass(frozen=True)
 class RecordEncoderFailure(_EventCommand):
-    """The encoder is given up. `version` is that of the event that took the channel, `session` the last session, if any."""
+    """Give the encoder up. `version` is the version of the event that took the channel, `session` the last session, if any."""
 
     version: int
     session: int | None
@@ -304,7 +306,7 @@ class RecordEncoderFailure(_EventCommand):
 
 @dataclass(frozen=True)
 class RecordAudioInputs(_EventCommand):
-    """What the encoder was found to read."""
+    """Record the audio inputs that the encoder was found to read."""
 
     audio_inputs: Sequence[AudioInput]
 
@@ -322,8 +324,8 @@ class ForceNotification(_EventCommand):
 
 @dataclass(frozen=True)
 class ShowProvisioning(_EventCommand):
-    """What the Event shows of its Provision Info, which changes in the same append. `must_exist`: on behalf of a client, who cannot
-    reach a deleted Event."""
+    """Show the state of the Provision Info, which changes in the same append. `must_exist` is set on behalf of clients, who
+    cannot reach a deleted Event."""
 
     provision: ProvisionSummary
     must_exist: bool = False
@@ -334,8 +336,8 @@ class ShowProvisioning(_EventCommand):
 
 @dataclass(frozen=True)
 class _ReachTime(_EventCommand):
-    """`scheduled_at`, as it was seen then, has come. What this asks for is in the same append; the Event then shows `provision`,
-    None: as before."""
+    """Record that `scheduled_at`, as it was read then, has come. The requested work is in the same append. The Event then shows
+    `provision`; None leaves it as before."""
 
     scheduled_at: datetime
     provision: ProvisionSummary | None = None
@@ -347,7 +349,7 @@ class _ReachTime(_EventCommand):
 
 @dataclass(frozen=True)
 class ReachProvisionTime(_ReachTime):
-    """`scheduledProvisionAt` has come."""
+    """Record that `scheduledProvisionAt` has come."""
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         self._check(root, root.details.auto_provision_at)
@@ -356,7 +358,7 @@ class ReachProvisionTime(_ReachTime):
 
 @dataclass(frozen=True)
 class ReachTerminationTime(_ReachTime):
-    """`scheduledTerminateAt` has come."""
+    """Record that `scheduledTerminateAt` has come."""
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         self._check(root, root.details.auto_terminate_at)
@@ -365,8 +367,9 @@ class ReachTerminationTime(_ReachTime):
 
 @dataclass(frozen=True)
 class DeleteEvent(_EventCommand):
-    """DELETE /event/{id}. The termination of its infrastructure is in the same append: it was made from the Event that showed
-    `before`, which then shows `after`. So is the end of `composing_job`, which makes a film of its playlist."""
+    """DELETE /event/{id}. The termination of its infrastructure is in the same append. That command was made when the Event
+    showed `before`; the Event then shows `after`. `composing_job`, which makes a film of its playlist, is also ended in the same
+    append."""
 
     before: ProvisionSummary | None = None
     after: ProvisionSummary | None = None

@@ -25,10 +25,10 @@ class _EventCommand(Command[MediaEvent]):
 
 @dataclass(frozen=True, kw_only=True)
 class ComposeEvent(_EventCommand):
-    """A film is made of the playlist of the Event: by `job`, which is accepted in the same append, or later (None), or never, which
-    is a `fault`. `changes` are
-    those of `AddOrUpdateEvent`; without them the Event must exist. `replaces` is the job of an earlier playlist. `publish`: whether
-    the Event is public afterwards. The number of a first film was found while `present_job` was the last job of the Event."""
+    """Make a film of the Event's playlist: by `job`, which is accepted in the same append, or later (None), or never, with a
+    `fault`. `changes` are those of `AddOrUpdateEvent`; without them the Event must exist. `replaces` is the job of an earlier
+    playlist. `publish` says that the Event is public afterwards. The number of a first film was determined while `present_job`
+    was the last job of the Event."""
 
     job: int | None
     publish: bool = True
@@ -63,7 +63,7 @@ class ComposeEvent(_EventCommand):
 
 @dataclass(frozen=True)
 class RemovePlaylist(_EventCommand):
-    """DELETE /compose/{eventId}. A running job is broken off in the same append."""
+    """DELETE /compose/{eventId}. A running job is cancelled in the same append."""
 
     def decide(self, root: MediaEvent | None, *, at: datetime) -> MediaEvent:
         if root is None or root.deleted:

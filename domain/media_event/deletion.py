@@ -1,4 +1,4 @@
-"""Deletion of an Event: its infrastructure is terminated in the same append, and no film is made of its playlist any more."""
+"""Deletion of an Event. The same append terminates its infrastructure and ends the generation of its film."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from domain.provision.ports import LoadStream
 
 @dataclass(frozen=True, slots=True)
 class CompositionEnd:
-    """What the deletion of an Event does to its playlist: `job` is the one that `commands` break off."""
+    """The effect of an Event's deletion on its playlist. `job` is the job that `commands` cancel."""
 
     job: int | None = None
     commands: Sequence[Command[Any]] = ()
@@ -29,7 +29,7 @@ class EndingCompositions(Protocol):
 
 
 class EventDeletion:
-    """Deletes Events. A restored one stays without infrastructure until somebody provisions it."""
+    """Deletes Events. A restored Event has no infrastructure until it is provisioned again."""
 
     def __init__(self, executor: Executor, load: LoadStream, *, compositions: EndingCompositions, clock: Clock) -> None:
         self._executor = executor

@@ -1,4 +1,5 @@
-"""The encoder of an Event, as a part of the aggregate: who is on the air on a channel, and what its sessions report."""
+"""The encoder of an Event, as a part of the aggregate: the channel that the Event is on the air on, and the reports of its
+sessions."""
 
 from __future__ import annotations
 
@@ -17,19 +18,19 @@ _NO_ENCODING: Final = Encoding()
 
 
 class EncodedEvent(AggregateRoot):
-    """The decisions and appliers that are about the encoder. A GET of the Event shows none of it."""
+    """The decisions and appliers about the encoder. A GET of the Event shows none of this."""
 
     details: EventDetails
 
     def under_way(self) -> bool:
-        """On the air, or being made into a film."""
+        """Return True while the Event is on the air, or has a job that makes its film."""
         return self._encoding.channel_id is not None or self.details.vod_job is not None
 
     # --- decisions
 
     def take_channel(self, channel_id: UUID, *, order: int, at: datetime) -> None:
-        """Go on the air on this channel, as the state change of version `order` asked for. Changes nothing where this was done, or
-        is not wanted any more. Of an Event that was left on the air by its former channel, that one is released."""
+        """Go on the air on this channel, as requested by the state change of version `order`. Nothing changes if this was done
+        already, or is no longer wanted. If the Event is still on the air on its former channel, that channel is released."""
         encoding = self._encoding
         if not encoding.wanted or order <= encoding.order or self.details.date_deleted or channel_id != self.details.channel_id:
             return
@@ -38,12 +39,13 @@ class EncodedEvent(AggregateRoot):
             self._trigger(events.ChannelTaken, at=at, channel_id=channel_id, order=order)
 
     def release_channel(self, channel_id: UUID, *, at: datetime) -> None:
-        """Go off the air, in whatever state the Event is, until the next order."""
+        """Go off the air until the next order, whatever the state of the Event."""
         if self._encoding.channel_id == channel_id:
             self._go_off_air(at=at)
 
     def record_encoder_start(self, session: int, *, at: datetime) -> None:
-        """Of an Event that was stopped meanwhile it is not recorded: the session ends, and nothing starts after a stop."""
+        """Record the start of a session. It is not recorded if the Event was stopped meanwhile: the session ends, and nothing
+        starts after a stop."""
         if session > self._encoding.session and self._encoding.channel_id is not None:
             self._trigger(events.EncoderStarted, at=at, session=session)
 
@@ -52,24 +54,24 @@ class EncodedEvent(AggregateRoot):
             self._trigger(events.EncoderStopped, at=at, session=session, reason=reason)
 
     def record_encoder_failure(self, version: int, *, session: int | None, reason: str, at: datetime) -> None:
-        """The encoder is given up, and the channel is free for others. `version` is that of the event that took it: there may be
-        a later order already."""
+        """Give the encoder up and free the channel for others. `version` is the version of the event that took it, because there
+        may be a later order already."""
         encoding = self._encoding
         if encoding.channel_id is not None and encoding.version == version:
             self._trigger(events.EncoderFailed, at=at, session=session, reason=reason)
             self._trigger(events.ChannelReleased, at=at, channel_id=encoding.channel_id)
 
     def record_audio_inputs(self, audio_inputs: Sequence[AudioInput], *, at: datetime) -> None:
-        found = tuple(audio_inputs)
-        if self.details.date_deleted is None and found != (self.details.audio_inputs or ()):
-            self._trigger(events.AudioInputsChanged, at=at, audio_inputs=found)
+        new_inputs = tuple(audio_inputs)
+        if self.details.date_deleted is None and new_inputs != (self.details.audio_inputs or ()):
+            self._trigger(events.AudioInputsChanged, at=at, audio_inputs=new_inputs)
 
     @property
     def _encoding(self) -> Encoding:
         return self.details.encoding or _NO_ENCODING
 
     def _go_off_air(self, *, at: datetime) -> None:
-        """In the append of the order that stops the encoder: the channel is free for the next Event at once."""
+        """Release the channel in the append that stops the encoder, so that it is free for the next Event at once."""
         if (channel_id := self._encoding.channel_id) is not None:
             self._trigger(events.ChannelReleased, at=at, channel_id=channel_id)
 
@@ -80,7 +82,7 @@ class EncodedEvent(AggregateRoot):
             if event.state in LIVE:
                 self._encode(wanted=True)
             elif event.state is EventState.STOPPED:
-                self._want_no_encoder()
+                self._cancel_encoder_order()
 
     def _when_channel_taken(self, event: events.ChannelTaken) -> None:
         self._encode(order=event.order, channel_id=event.channel_id, version=event.originator_version)
@@ -100,7 +102,7 @@ class EncodedEvent(AggregateRoot):
     def _encode(self, **facts: Any) -> None:
         self.details.encoding = self._encoding.model_copy(update=facts)
 
-    def _want_no_encoder(self) -> None:
+    def _cancel_encoder_order(self) -> None:
         if self.details.encoding is not None:
             self._encode(wanted=False)
 

@@ -13,7 +13,7 @@ from domain.provision.values import ProvisionSummary
 
 
 class Registered(FirstEvent, facets.Particulars):
-    """The Event was added, with the values that were given."""
+    """The Event was added, with the values that were sent."""
 
     TOPIC: ClassVar[str] = "event.registered"
 
@@ -99,7 +99,8 @@ class StateChanged(DomainEvent):
 class ForceStopped(DomainEvent):
     """An operator stopped the Event and its encoder channel, even if other Events use the channel.
 
-    If the Event was stopped before, nothing that is shown changes: the order is for the encoder."""
+    If the Event was already stopped, nothing visible changes: the order is for the encoder.
+    """
 
     TOPIC: ClassVar[str] = "event.force_stopped"
 
@@ -120,13 +121,13 @@ class Mp4StateChanged(DomainEvent):
 
 
 class CapturingChanged(DomainEvent, facets.Capture):
-    """The capture of the live stream as video on demand began or ended, or has another range."""
+    """The capture of the live stream as video on demand began or ended, or its range changed."""
 
     TOPIC: ClassVar[str] = "event.capturing_changed"
 
 
 class VodJobStarted(DomainEvent):
-    """A job that makes files for playback on demand was accepted, or goes on after an end."""
+    """A job that makes files for playback on demand was accepted, or continues after an end."""
 
     TOPIC: ClassVar[str] = "event.vod_job_started"
 
@@ -138,7 +139,7 @@ class VodJobStarted(DomainEvent):
 
 
 class VodJobEnded(DomainEvent):
-    """The job ended. What it changed of the Event is in events of its own."""
+    """The job ended. Its effects on the Event are in separate events."""
 
     TOPIC: ClassVar[str] = "event.vod_job_ended"
 
@@ -150,7 +151,7 @@ class VodJobEnded(DomainEvent):
 
 
 class VodFileChanged(DomainEvent):
-    """The video file on demand is another one, or more is known of it."""
+    """The video file on demand was replaced, or more became known about it."""
 
     TOPIC: ClassVar[str] = "event.vod_file_changed"
 
@@ -162,7 +163,7 @@ class VodFileChanged(DomainEvent):
 
 
 class QualityMeasured(DomainEvent):
-    """The quality of the film was measured. Null: there is another film, and nothing is known of its quality."""
+    """The quality of the film was measured. Null means that there is another film whose quality is not known."""
 
     TOPIC: ClassVar[str] = "event.quality_measured"
 
@@ -174,7 +175,7 @@ class QualityMeasured(DomainEvent):
 
 
 class EncodingEvent(DomainEvent):
-    """What happens to the encoder of an Event. A GET of the Event does not show it."""
+    """An event of the encoder. A GET of the Event does not show it."""
 
     @property
     def shown(self) -> bool:
@@ -182,8 +183,8 @@ class EncodingEvent(DomainEvent):
 
 
 class ChannelTaken(EncodingEvent):
-    """The Event is on the air: it holds the channel against all others, and an encoder is to run. `order` is the version of the
-    state change that asked for it."""
+    """The Event is on the air: it claims the channel against all others, and an encoder must run. `order` is the version of the
+    state change that requested it."""
 
     TOPIC: ClassVar[str] = "event.channel_taken"
 
@@ -192,7 +193,7 @@ class ChannelTaken(EncodingEvent):
 
 
 class ChannelReleased(EncodingEvent):
-    """The Event is not on the air any more."""
+    """The Event is no longer on the air."""
 
     TOPIC: ClassVar[str] = "event.channel_released"
 
@@ -200,7 +201,7 @@ class ChannelReleased(EncodingEvent):
 
 
 class EncoderStarted(EncodingEvent):
-    """A session began to send. Its number is higher than that of any session of the channel before."""
+    """A session began to send. Its number is higher than that of any earlier session of the channel."""
 
     TOPIC: ClassVar[str] = "event.encoder_started"
 
@@ -208,7 +209,7 @@ class EncoderStarted(EncodingEvent):
 
 
 class EncoderStopped(EncodingEvent):
-    """The session sends nothing any more. `reason` is empty where this was ordered."""
+    """The session no longer sends. `reason` is empty if this was ordered."""
 
     TOPIC: ClassVar[str] = "event.encoder_stopped"
 
@@ -217,8 +218,8 @@ class EncoderStopped(EncodingEvent):
 
 
 class EncoderFailed(EncodingEvent):
-    """The encoder was given up, or its film is over: it is started again by the next order only. `session` is the last one, None
-    where none began."""
+    """The encoder was given up, or its film is over. Only the next order starts it again. `session` is the last session, None if
+    none began."""
 
     TOPIC: ClassVar[str] = "event.encoder_failed"
 
@@ -227,7 +228,7 @@ class EncoderFailed(EncodingEvent):
 
 
 class AudioInputsChanged(DomainEvent):
-    """The encoder reads other sound tracks than before."""
+    """The encoder reads other audio tracks than before."""
 
     TOPIC: ClassVar[str] = "event.audio_inputs_changed"
 
@@ -239,7 +240,8 @@ class AudioInputsChanged(DomainEvent):
 
 
 class ProvisionStateChanged(DomainEvent):
-    """The infrastructure of the Event was requested, is there, is to go, or is gone: in the same append as the cause."""
+    """The infrastructure of the Event was requested, provisioned, scheduled for termination or terminated, in the same append as
+    the cause."""
 
     TOPIC: ClassVar[str] = "event.provision_state_changed"
 
@@ -247,7 +249,7 @@ class ProvisionStateChanged(DomainEvent):
 
 
 class ProvisionTimeReached(DomainEvent):
-    """The time of `scheduledProvisionAt` came. What this asked for, if anything, is in the same append."""
+    """The time of `scheduledProvisionAt` was reached. The resulting request, if any, is in the same append."""
 
     TOPIC: ClassVar[str] = "event.provision_time_reached"
 
@@ -259,7 +261,7 @@ class ProvisionTimeReached(DomainEvent):
 
 
 class TerminationTimeReached(DomainEvent):
-    """The same for `scheduledTerminateAt`."""
+    """The time of `scheduledTerminateAt` was reached. The resulting request, if any, is in the same append."""
 
     TOPIC: ClassVar[str] = "event.termination_time_reached"
 

@@ -1,7 +1,7 @@
 """The fields of a media Event in groups.
 
-A facet is declared once and used three times: as the body of the domain event that changes it, as a part of the first event, and
-as a part of the aggregate's state. Names are those of the API in snake case.
+A facet is declared once and used three times: as the body of the domain event that changes it, as a part of the first event, and as
+a part of the aggregate's state. Names are those of the API in snake case.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class FlowTask(BaseModel):
 
 
 class Capture(BaseModel):
-    """The capture of the live stream as video on demand: whether it is under way, and from when to when."""
+    """The capture of the live stream as video on demand: its range, and whether it is running."""
 
     capturing_live2_vod: bool = False
     capture_vod_start: datetime | None = None

@@ -1,4 +1,4 @@
-"""What is known of the films of the Events that a playlist shows. docs/reference/api/compositions.md#sources"""
+"""The films of the Events in a playlist, as its sources. docs/reference/api/compositions.md#sources"""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ _BEFORE: Final = frozenset({EventState.PRE_LIVE})
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`fault`: no film can be made, and why; empty: none is known. `pending`: one of the Events is still to get its film."""
+    """The state of the sources. `fault` is the reason for which no film can be made, or empty. `pending` says that one of the
+    Events does not have its film yet."""
 
     pending: bool = False
     fault: str = ""
 
 
-def standing(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *, waited: bool, now: datetime) -> Sources:
-    """Look at the Events that a playlist shows; `events` are those of them that exist. `waited`: the playlist has waited for them,
-    so one that has stopped meanwhile is still to be captured."""
+def source_status(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *, waited: bool, now: datetime) -> Sources:
+    """Return the state of the Events in a playlist; `events` are those of them that exist. `waited` says that the playlist has
+    waited for them, so an Event that has stopped meanwhile is still expected to be captured."""
     faults, pending = [], False
     for key in dict.fromkeys(shown):
         details = events.get(key)
@@ -36,17 +37,17 @@ def standing(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *, wait
             if not waits:
                 faults.append(f"the Event {key} has no film, and {_why(details)}")
     more = len(faults) - _MOST_NAMED
-    named = [*faults[:_MOST_NAMED], *([f"and so with {more} others"] if more > 0 else [])]
+    named = [*faults[:_MOST_NAMED], *([f"and {more} more Events have none"] if more > 0 else [])]
     return Sources(pending, "; ".join(named))
 
 
 def _has_film(details: EventDetails) -> bool:
-    """An Event on demand counts as one with a film: the job says where its file is missing."""
+    """Return True if the Event has a film. An Event on demand counts, because the job reports if its file is missing."""
     return not _is_made(details) and (details.mp4_state is Mp4State.AVAILABLE or details.state in WITH_METADATA)
 
 
 def _is_pending(details: EventDetails, *, waited: bool, now: datetime) -> bool:
-    """Whether an Event without a film is live, scheduled, or its film is being made."""
+    """Return True if an Event without a film is live, scheduled, or having its film made."""
     if _is_made(details) or details.state in ON_AIR or details.on_air_channel_id is not None:
         return True
     if details.state in _BEFORE and details.scheduled_start is not None and details.actual_live_start is None:
@@ -61,7 +62,7 @@ def _is_made(details: EventDetails) -> bool:
 
 
 def _has_failed(details: EventDetails) -> bool:
-    """Whether the last job was for the last stop, and made no film."""
+    """Return True if the last job belonged to the last stop, and made no film."""
     job, end = details.vod_job, details.actual_live_end
     failed = job is not None and job.ended in (VodJobEnd.FAILED, VodJobEnd.BROKEN)
     return failed and (job is None or end is None or job.ended_at is None or job.ended_at >= end)

@@ -31,7 +31,7 @@ from domain.records.ports import RecordLookup
 
 
 class EventHandlers:
-    """Handlers of the Event commands. A plan reads other records, so it is made again for each attempt."""
+    """Executes the Event commands. A plan reads other records, so it is made again for each attempt."""
 
     def __init__(self, executor: Executor, records: RecordLookup, *, events: EventLookup, notes: ServiceNotes) -> None:
         self._executor = executor
@@ -40,7 +40,7 @@ class EventHandlers:
         self._notes = notes
 
     async def add_or_update_event(self, key: UUID | None, changes: EventChanges, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        """Without a key, add an Event. Missing tags are added in the same append."""
+        """Update an Event or, without a key, add one. Missing tags are added in the same append."""
         event = key or new_id()
 
         async def plan() -> Plan:
@@ -75,7 +75,7 @@ class EventHandlers:
         return await self._execute(AmendEvent(key, (Replacement("dvr_length", seconds),)), invocation)
 
     async def set_event_type(self, key: UUID, event_type: UUID | None, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        """None removes the type."""
+        """Set the type of an Event; None removes it."""
         return await self.patch_event(key, [PatchStep(EventChanges({"event_type_id": event_type}))], invocation=invocation)
 
     async def replace_tags(self, key: UUID, tags: Sequence[TagName], *, invocation: Invocation) -> Outcome[MediaEvent]:
@@ -90,7 +90,7 @@ class EventHandlers:
         state: EventState | None = None,
         mp4_state: Mp4State | None = None,
     ) -> Outcome[MediaEvent]:
-        """Without a key, add an Event with the task."""
+        """Add a flow task to an Event or, without a key, add an Event with the task."""
         if key is not None:
             return await self._execute(AddFlowTask(key, task_engine_json, state=state, mp4_state=mp4_state), invocation)
         task = {"task_engine_json": task_engine_json}
@@ -118,7 +118,7 @@ class EventHandlers:
     async def _change(self, plan: Callable[[], Awaitable[Plan]], invocation: Invocation) -> Outcome[MediaEvent]:
         outcome: Outcome[MediaEvent] = await self._executor.execute(plan, invocation=invocation)
         for name in outcome.aggregate.left_unchanged:
-            message = f"{to_pascal(name)} was left as it was: it cannot be changed while the Event streams or is being provisioned"
+            message = f"{to_pascal(name)} was not changed: it cannot be changed while the Event streams or is being provisioned"
             await self._notes.warn(message, subject=outcome.aggregate.key)
         return outcome
 
@@ -129,5 +129,5 @@ class EventHandlers:
         names = [tag.name for change in changes for tag in change.tags or ()]
         tags = await self._records.named(Tag.KIND, names) if names else {}
         requested_ids = [tag.id for change in writes for tag in change.tags or () if tag.id is not None and tag.name not in tags]
-        used_ids = [UUID(row.id) for row in await self._records.those(Tag.KIND, requested_ids)] if requested_ids else []
+        used_ids = [UUID(row.id) for row in await self._records.by_ids(Tag.KIND, requested_ids)] if requested_ids else []
         return Links(await self._records.shown(links) if links else {}, tags, used_ids=used_ids)

@@ -26,14 +26,14 @@ _SINGLE: Final = tuple((name, kind) for name, kind in LINKS.items() if not name.
 
 
 def links(name: str, value: Any) -> Iterable[Link]:
-    """The links in the value of one field."""
+    """Return the links in the value of one field."""
     if not value:
         return ()
     return [(LINKS[name], str(key)) for key in (value if isinstance(value, tuple) else (value,))]
 
 
 def records_of(details: EventDetails) -> list[tuple[str, UUID]]:
-    """The kind and id of each record that an Event refers to, without its tags."""
+    """Return the kind and id of each record that an Event refers to, without its tags."""
     values = details.__dict__
     records = [(kind, value) for name, kind in _SINGLE if (value := values[name])]
     records += [("category", key) for key in values["category_ids"]]
@@ -41,6 +41,6 @@ def records_of(details: EventDetails) -> list[tuple[str, UUID]]:
 
 
 def links_of(details: EventDetails) -> list[Link]:
-    """All links of an Event."""
+    """Return all links of an Event."""
     values = details.__dict__
     return [link for name in LINKS if (value := values[name]) for link in links(name, value)]

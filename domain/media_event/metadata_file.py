@@ -1,4 +1,4 @@
-"""The file `metadata.json` of the content of an Event: docs/reference/api/vod.md."""
+"""The file `metadata.json` in the content of an Event: docs/reference/api/vod.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """A checked file: `text` is the JSON as it lies there, `names` the files that it lists."""
+    """A checked file: `text` is the stored JSON, `names` are the files that it lists."""
 
     text: bytes
     duration: float
@@ -24,14 +24,14 @@ class Metadata:
 
 
 class BrokenMetadata(Refused):
-    """There is a file, and it is not what it should be."""
+    """Raised when the file exists but is not valid."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(f"{NAME} of the Event {fault}")
 
 
 def parsed(text: bytes, *, content_id: str) -> Metadata:
-    """Raises `BrokenMetadata`."""
+    """Parse the file. Raises `BrokenMetadata`."""
     try:
         document = strict_json(text)
     except NotStrict as error:
@@ -49,12 +49,12 @@ def parsed(text: bytes, *, content_id: str) -> Metadata:
     for index, file in enumerate(files):
         fault = _fault(file)
         if fault is not None:
-            raise BrokenMetadata(f"is wrong at files[{index}]: {fault}")
+            raise BrokenMetadata(f"is invalid at files[{index}]: {fault}")
     return Metadata(text, float(duration), [file["name"] for file in files])
 
 
 def start_time(text: bytes) -> str | None:
-    """When the first frame was captured. None where the file does not say it, or cannot be read."""
+    """Return the time at which the first frame was captured; None if the file does not contain it, or cannot be read."""
     try:
         document = strict_json(text)
     except NotStrict:

@@ -1,4 +1,4 @@
-"""Use cases of channels that Events send on: who goes on the air, and who is taken off it. docs/reference/api/encoding.md."""
+"""Use cases of the channels that Events are on the air on. docs/reference/api/encoding.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OrderKind(StrEnum):
 
 
 class ChannelOrder(BaseModel):
-    """An order for a channel, with the Event that it is from and the version of its state change."""
+    """An order for a channel, with the Event that it comes from and the version of its state change."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,7 +35,7 @@ class ChannelOrder(BaseModel):
 
 
 class OnAirHandlers:
-    """Repeated, an order changes nothing."""
+    """Puts Events on the air and takes them off. A repeated order changes nothing."""
 
     def __init__(self, executor: Executor, records: RecordLookup, *, events: OnAirLookup, notes: ServiceNotes) -> None:
         self._executor = executor
@@ -50,16 +50,16 @@ class OnAirHandlers:
             await self.free_channel(channel_id, invocation=invocation)
 
     async def take_channel(self, channel_id: UUID, order: ChannelOrder, *, invocation: Invocation) -> None:
-        """Put an Event on the air. Where another one is, the log store says which, and the start is not repeated."""
+        """Put an Event on the air. If another Event is on the channel, the log store names it, and the start is not repeated."""
         channel = await self._records.find(Channel.KIND, channel_id)
         if channel is None or not channel_configuration(channel.details.configuration_json).encoders:
             return
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_TRIES)):
             try:
                 await self._executor.execute(TakeChannel(order.event_id, channel_id, order.order), invocation=invocation)
             except ClaimTaken:
                 holder = await self._events.on_air(channel_id)
-                if holder is None and left:
+                if holder is None and remaining:
                     continue  # it was released meanwhile
                 if holder is None:
                     raise
@@ -69,7 +69,7 @@ class OnAirHandlers:
             return
 
     async def free_channel(self, channel_id: UUID, *, invocation: Invocation) -> None:
-        """Take whoever is on the air off it. Its state stays as it is."""
+        """Take the Event that is on the channel off the air. Its state stays as it is."""
         holder = await self._events.on_air(channel_id)
         if holder is not None:
             await self._executor.execute(ReleaseChannel(holder.id, channel_id), invocation=invocation)

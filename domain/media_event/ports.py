@@ -22,13 +22,13 @@ class EventLookup(Protocol):
     async def by_id(self, key: UUID) -> EventRow | None: ...
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
-        """The newest Event with this reference id."""
+        """Return the newest Event with this reference id."""
         ...
 
 
 class EventDetailsLookup(EventLookup, Protocol):
-    """Finds several Events at a time, too."""
+    """Finds single Events, and several at a time."""
 
     async def details_of(self, keys: Collection[UUID]) -> Mapping[UUID, EventDetails]:
-        """What is known of the Events with these ids that exist and are not deleted."""
+        """Return the details of the Events with these ids that exist and are not deleted."""
         ...

@@ -12,7 +12,8 @@ from domain.media_event.values import EventDetails
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """`id` is also the contentId. `version` and `date_modified` belong to the last change that a GET shows."""
+    """An Event as a look-up returns it. `id` is also the contentId. `version` and `date_modified` belong to the last change that
+    a GET shows."""
 
     id: UUID
     version: int

@@ -1,4 +1,4 @@
-"""When the first frame of an Event's film was captured: what date-times in trims and clips are counted from."""
+"""The time at which the first frame of an Event's film was captured. Date-times in trims and clips are relative to it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from domain.media_event.row import EventRow
 
 
 async def stream_start(files: MediaFiles, event: EventRow) -> datetime | None:
-    """What the packager has noted, else the capture, else the start of the live stream. None: the film carries no timecode."""
+    """Return the time that the packager has recorded, else the start of the capture, else that of the live stream. None means
+    that the film carries no timecode."""
     noted = await _noted(files, str(event.id))
     return noted or event.details.capture_vod_start or event.details.actual_live_start
 
 
 async def _noted(files: MediaFiles, content: str) -> datetime | None:
-    """A file that cannot be read says nothing."""
+    """Return the time in the metadata; None if the file cannot be read."""
     try:
         text = await files.read(f"{content}/{metadata_file.NAME}", limit=metadata_file.LARGEST)
         start = metadata_file.start_time(text) if text is not None else None

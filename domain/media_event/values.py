@@ -1,4 +1,4 @@
-"""Values of a media Event: enumerations, and its whole state."""
+"""Values of a media Event: enumerations, and its complete state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EventState(IntEnum):
 LIVE = frozenset({EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED})
 STREAMING = LIVE | {EventState.LIVE_STARTING}
 ON_AIR = STREAMING | {EventState.SUSPENDED, EventState.LIVE_STOPPING}
-"""From these states an Event is stopped."""
+"""The states from which an Event is stopped."""
 ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
 BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
 """A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
@@ -70,7 +70,7 @@ WITH_METADATA = frozenset(
         EventState.COMPOSE_PRIVATE,
     }
 )
-"""Only in these states the metadata of the files are taken over."""
+"""The states in which the metadata of the files are adopted."""
 
 
 class Mp4State(IntEnum):
@@ -93,7 +93,7 @@ class Trigger(StrEnum):
 
 
 ENCODER_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.SCHEDULE})
-"""Only state changes of these triggers start and stop the encoder."""
+"""The triggers whose state changes start and stop the encoder."""
 
 
 class VodWorkflow(StrEnum):
@@ -112,7 +112,7 @@ class VodJobEnd(StrEnum):
 
 
 class VodFile(BaseModel):
-    """The video file on demand: seconds, bytes, and the time of the last change. None is unknown."""
+    """The video file on demand: its duration in seconds, size in bytes, and modification time. None is unknown."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -128,7 +128,7 @@ class QualityVerdict(StrEnum):
 
 
 class QualityReason(BaseModel):
-    """Why a film does not pass: the check, what it means for the film, and a sentence."""
+    """A reason for which a film does not pass: the check, its consequence for the film, and a sentence."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -138,7 +138,8 @@ class QualityReason(BaseModel):
 
 
 class QualityOfSound(BaseModel):
-    """The loudness of an audio track in LUFS, its range in LU, its true peak in dBTP. None: it is silent or too short."""
+    """The loudness of an audio track in LUFS, its range in LU, its true peak in dBTP. None means that the track is silent or too
+    short."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -150,8 +151,8 @@ class QualityOfSound(BaseModel):
 
 
 class Quality(BaseModel):
-    """The result of the check of a film by the profile of this name. `job` is the job that checked it. `keep_private`: a film that
-    fails does not become public."""
+    """The result of checking a film by the profile of this name. `job` is the job that checked it. With `keep_private` a film
+    that fails does not become public."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -171,7 +172,7 @@ class Quality(BaseModel):
 
 
 class VodResult(BaseModel):
-    """What a job found out about the files that it made. None changes nothing."""
+    """The properties of the files that a job made. None changes nothing."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -182,8 +183,9 @@ class VodResult(BaseModel):
 
 
 class VodJob(BaseModel):
-    """The present job of an Event, by its number. `version` is that of the job at the last outcome that the Event followed, `ended`
-    None while it is under way. `publish`: whether the Event is public afterwards; None: as `auto_publish` says at its end."""
+    """The present job of an Event, by its number. `version` is the version of the job at the last outcome that the Event
+    followed; `ended` is None while it runs. `publish` says that the Event is public afterwards; None leaves this to
+    `auto_publish` at its end."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -197,13 +199,13 @@ class VodJob(BaseModel):
     result: VodResult | None = None
 
     def again(self, **facts: Any) -> VodJob:
-        """The same job with other facts: under way, unless they say how it ended."""
-        kept = {"number": self.number, "workflow": self.workflow, "publish": self.publish}
-        return VodJob(**{name: value for name, value in {**kept, **facts}.items() if value is not None and value != ""})
+        """Return the same job with other facts. It is running, unless they say how it ended."""
+        identity = {"number": self.number, "workflow": self.workflow, "publish": self.publish}
+        return VodJob(**{name: value for name, value in {**identity, **facts}.items() if value is not None and value != ""})
 
 
 class AudioInput(BaseModel):
-    """A sound track that the encoder reads. `index` is its place among them, `language` a tag such as `en`, or empty."""
+    """An audio track that the encoder reads. `index` is its position, `language` a tag such as `en`, or empty."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -214,11 +216,12 @@ class AudioInput(BaseModel):
 
 
 class Encoding(BaseModel):
-    """The encoder of an Event as it is ordered, and the session that carries this out.
+    """The ordered state of an Event's encoder, and the session that carries it out.
 
-    `wanted`: an operator or the schedule started the Event and did not stop it. `order` is the version of the last state change
-    that was followed. While the Event is on the air, `channel_id` is the channel that it holds, and `version` that of the event
-    that took it. `session` is the number of the last session that was started, `running` whether it still runs."""
+    `wanted` says that an operator or the schedule started the Event and did not stop it. `order` is the version of the last state
+    change that was followed. While the Event is on the air, `channel_id` is its channel, and `version` the version of the event
+    that took it. `session` is the number of the last session that was started, `running` says that it still runs.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -231,7 +234,7 @@ class Encoding(BaseModel):
 
 
 class EventDetails(Particulars, Capture):
-    """The whole state of an Event beyond its id, version and dates."""
+    """The complete state of an Event except its id, version and dates."""
 
     state: EventState = EventState.PRE_LIVE
     mp4_state: Mp4State = Mp4State.NONE
@@ -243,25 +246,27 @@ class EventDetails(Particulars, Capture):
     quality: Quality | None = None
     provision: ProvisionSummary | None = None
     started_for: datetime | None = None
-    """The `scheduled_start` for which the schedule has started the Event, or which was over when the Event was restored: it is
-    started once for each."""
+    """The `scheduled_start` for which the schedule has started the Event, or which was over when the Event was restored. The
+    Event is started once for each."""
     ended_for: datetime | None = None
-    """The same for `scheduled_end`."""
+    """The `scheduled_end` for which the schedule has stopped the Event, or which was over when an operator started it. The Event
+    is stopped once for each."""
     provisioned_for: datetime | None = None
-    """The `scheduled_provision_at` for which the schedule has had the infrastructure provisioned, or found it provisioned, or which
+    """The `scheduled_provision_at` for which the schedule has provisioned the infrastructure, or found it provisioned, or which
     was over when the Event was restored."""
     terminated_for: datetime | None = None
-    """The same for `scheduled_terminate_at`."""
+    """The `scheduled_terminate_at` for which the schedule has terminated the infrastructure, or found none."""
     encoding: Encoding | None = None
     audio_inputs: tuple[AudioInput, ...] | None = None
 
     @staticmethod
     def blank() -> EventDetails:
-        """The same as `EventDetails()`, without the validation of sixty defaults for every Event."""
+        """Return a value equal to `EventDetails()`, without validating sixty defaults for every Event."""
         return _BLANK.copied()
 
     def copied(self) -> Self:
-        """The same as `model_copy()`, at a fifth of its cost: every command copies the details. They hold no mutable value."""
+        """Return a copy as `model_copy()` does, at a fifth of its cost, because every command copies the details. They contain
+        no mutable value."""
         details = object.__new__(type(self))
         set_attribute = object.__setattr__
         set_attribute(details, "__dict__", self.__dict__.copy())
@@ -271,8 +276,8 @@ class EventDetails(Particulars, Capture):
         return details
 
     def times_of(self, state: EventState, *, at: datetime) -> dict[str, datetime]:
-        """The times that a change to this state sets. `at` is not before the last change: an end is never before its start, even if
-        a clock goes back."""
+        """Return the times that a change to this state sets. `at` is not before the last change: an end is never before its
+        start, even if a clock goes back."""
         times: dict[str, datetime] = {}
         if state in LIVE and self.actual_live_start is None:
             times["actual_live_start"] = at
@@ -285,7 +290,7 @@ class EventDetails(Particulars, Capture):
         return times
 
     def count_as_done(self, *, until: datetime) -> None:
-        """Count the times at which the schedule was to start or to provision something as done, where they have come by then."""
+        """Mark the scheduled start and provisioning as done if their times have come by then."""
         if self.scheduled_start is not None and self.scheduled_start <= until:
             self.started_for = self.scheduled_start
         if self.scheduled_provision_at is not None and self.scheduled_provision_at <= until:
@@ -293,7 +298,7 @@ class EventDetails(Particulars, Capture):
 
     @property
     def on_air_channel_id(self) -> UUID | None:
-        """The channel that this Event holds: its encoder is to run."""
+        """The channel that this Event is on the air on, with a running encoder."""
         return None if self.encoding is None else self.encoding.channel_id
 
     @property
@@ -303,8 +308,8 @@ class EventDetails(Particulars, Capture):
 
     @property
     def auto_start_at(self) -> datetime | None:
-        """When the schedule starts the Event; None where it does not. It may have passed, unlike `scheduled_end`: an Event whose
-        scheduled end has come too is not started, and so none that would end before it starts."""
+        """The time at which the schedule starts the Event; None if it does not. The time may have passed, unlike
+        `scheduled_end`: an Event whose scheduled end has come too is not started, nor is one that would end before it starts."""
         waits = self.auto_start and self.state is EventState.PRE_LIVE and self.date_deleted is None
         start, end = self.scheduled_start, self.scheduled_end
         if not waits or start is None or start == self.started_for:
@@ -313,41 +318,41 @@ class EventDetails(Particulars, Capture):
 
     @property
     def auto_end_at(self) -> datetime | None:
-        """When the schedule stops the Event; None where it does not. It may have passed."""
+        """The time at which the schedule stops the Event; None if it does not. The time may have passed."""
         runs = self.auto_end and self.state in STREAMING and self.date_deleted is None
         return self.scheduled_end if runs and self.scheduled_end != self.ended_for else None
 
     @property
     def auto_provision_at(self) -> datetime | None:
-        """When the schedule has the infrastructure provisioned; None where it does not. It may have passed."""
+        """The time at which the schedule provisions the infrastructure; None if it does not. The time may have passed."""
         waits = self.auto_provision_infrastructure and self.date_deleted is None
         return self.scheduled_provision_at if waits and self.scheduled_provision_at != self.provisioned_for else None
 
     @property
     def auto_provision_until(self) -> datetime | None:
-        """From then on it is too late for that: the infrastructure was to be terminated, or the Event was to be over. None: never.
-        Of both times the earlier one after the provisioning counts."""
+        """The time from which the scheduled provisioning is too late, because the infrastructure was to be terminated, or the
+        Event was to be over; None if there is no such time. The earlier of both times after the provisioning counts."""
         at = self.auto_provision_at
         ends = (self.scheduled_terminate_at, self.scheduled_end)
         return None if at is None else min((end for end in ends if end is not None and end > at), default=None)
 
     @property
     def auto_terminate_at(self) -> datetime | None:
-        """When the schedule has the infrastructure terminated; None where it does not. It may have passed."""
+        """The time at which the schedule terminates the infrastructure; None if it does not. The time may have passed."""
         waits = self.auto_terminate_infrastructure and self.date_deleted is None
         return self.scheduled_terminate_at if waits and self.scheduled_terminate_at != self.terminated_for else None
 
     @property
     def start_due_at(self) -> datetime | None:
-        """When it was to be live for the first time. None for an Event that was live, and for one that is video on demand, or
-        becomes it now."""
+        """The time at which the Event was to be live for the first time; None if it was live, or if it is or is becoming video
+        on demand."""
         return None if self.actual_live_start or self.state in STREAMING or self._is_converted else self.scheduled_start
 
     @property
     def vod_due_at(self) -> datetime | None:
-        """When it was to become video on demand: the scheduled end, or without one the end, of an Event that was live and whose
-        capture was asked for, by a client or by its flow. None for others, and for those that are video on demand, or become it
-        now."""
+        """The time at which the Event was to become video on demand: the scheduled end, or without one the actual end, of an
+        Event that was live and whose capture was requested by a client or its flow. None for other Events, and for those that
+        are or are becoming video on demand."""
         asked = self.vod_job is not None and self.vod_job.workflow is VodWorkflow.CAPTURE
         return (self.scheduled_end or self.actual_live_end) if asked and self.actual_live_start and not self._is_converted else None
 
@@ -357,13 +362,13 @@ class EventDetails(Particulars, Capture):
 
     @property
     def provision_due_at(self) -> datetime | None:
-        """When its infrastructure was to be provisioned. None where it is up, or was to be terminated since."""
+        """The time at which its infrastructure was to be provisioned; None if it is up, or was to be terminated since."""
         state = None if self.provision is None else self.provision.state
         return None if state in UP or state in OVER else self.scheduled_provision_at
 
     @property
     def termination_due_at(self) -> datetime | None:
-        """When its infrastructure was to be terminated. None where there is none."""
+        """The time at which its infrastructure was to be terminated; None if there is none."""
         state = None if self.provision is None else self.provision.state
         nothing = (None, ProvisionState.SCHEDULED, ProvisionState.TERMINATED)
         return None if state in nothing else self.scheduled_terminate_at

@@ -31,9 +31,10 @@ from domain.records.ports import RecordLookup
 
 _WORKFLOWS: Final = {workflow.value: workflow for workflow in VodWorkflow if workflow is not VodWorkflow.COMPOSE}
 _CHECK: Final = "quality_check"
-"""A job that changes no file but its report. It may check any content; the Event of one, if there is one, is told."""
+"""A job that changes no file except its report. It may check any content; if the content belongs to an Event, the Event is
+notified."""
 _CAPTURED_FROM: Final = (StreamProtocol.HLS, StreamProtocol.DASH)
-"""Which streams a capture can read, the preferred one first."""
+"""The protocols that a capture can read, the preferred one first."""
 _MOST_SOURCES: Final = 8
 _ORIGINS: Final = (StreamPlace.ORIGIN_PRIMARY, StreamPlace.ORIGIN_SECONDARY)
 _WITH_FILM: Final = WITH_METADATA | {EventState.VOD_INGESTING}
@@ -45,8 +46,8 @@ _ENDS: Final = {
 
 
 class VodJobOwners:
-    """The port `domain.job.ports.JobOwners`. A capture without sources, start or end gets those of its Event; one that ends in the
-    future begins then."""
+    """The port `domain.job.ports.JobOwners`. A capture without sources, start or end gets those of its Event; a capture that
+    ends in the future starts at its end."""
 
     def __init__(self, events: EventLookup, records: RecordLookup, *, clock: Clock) -> None:
         self._events = events
@@ -89,17 +90,18 @@ class VodJobOwners:
         return (StartVodJob(key, number, workflow, asked, captured=captured, rerun_of=rerun_of, version=version),)
 
     async def _missing(self, parameters: Mapping[str, Any], details: EventDetails) -> dict[str, Any]:
-        """What the client left out, from the Event. Raises `Malformed` for all that the Event does not know."""
-        found: dict[str, Any] = {}
+        """Return the parameters that the client left out, from the Event. Raises `Malformed` for all that the Event does not
+        know."""
+        completed: dict[str, Any] = {}
         errors: list[FieldError] = []
         if not parameters.get("sources"):
-            found["sources"] = (await self._origins(details.channel_id, content=parameters["content_id"]))[:_MOST_SOURCES]
-            if not found["sources"]:
+            completed["sources"] = (await self._origins(details.channel_id, content=parameters["content_id"]))[:_MOST_SOURCES]
+            if not completed["sources"]:
                 errors.append(FieldError("parameters.sources", "is required: the Event has no channel with live origin URLs"))
         ended = None if details.state in STREAMING else details.actual_live_end
-        known = {"start": (details.actual_live_start, "was never live"), "end": (ended, "has not ended")}
+        event_times = {"start": (details.actual_live_start, "was never live"), "end": (ended, "has not ended")}
         for name, other in (("start", "end"), ("end", "start")):
-            time, missing = known[name]
+            time, missing = event_times[name]
             if parameters.get(name) is not None:
                 continue
             if parameters.get(other) is not None and _time(parameters[other]) is None:
@@ -107,10 +109,10 @@ class VodJobOwners:
             elif time is None:
                 errors.append(FieldError(f"parameters.{name}", f"is required: the Event {missing}"))
             else:
-                found[name] = iso(time)
+                completed[name] = iso(time)
         if errors:
             raise Malformed(*errors)
-        return found
+        return completed
 
     async def _origins(self, channel: UUID | None, *, content: str) -> list[str]:
         record = None if channel is None else await self._records.find(Channel.KIND, channel)
@@ -118,8 +120,8 @@ class VodJobOwners:
 
 
 def why_hidden(aggregates: Sequence[Any]) -> str | None:
-    """Why the film of a job will not be shown, by the aggregates that its acceptance has changed. None where it will be, where a
-    playlist is its source, and where the job makes no film of an Event."""
+    """Return the reason for which the film of a job will not be shown, given the aggregates that its acceptance has changed.
+    Return None if it will be shown, if a playlist is its source, and if the job makes no film of an Event."""
     event = next((changed for changed in aggregates if isinstance(changed, MediaEvent)), None)
     if event is None or event.details.vod_job is None:
         return None
@@ -127,18 +129,21 @@ def why_hidden(aggregates: Sequence[Any]) -> str | None:
     if job.workflow is VodWorkflow.COMPOSE or state in _WITH_FILM:
         return None
     if state is EventState.PRE_LIVE and job.workflow is VodWorkflow.INGEST and event.details.actual_live_start is None:
-        return f'The Event is {state.name} and stays so: its film is not shown. Send "publish" with the job, or set a VOD state.'
-    return f"The Event is {state.name} and stays so: its film is not shown until somebody sets VOD_PUBLIC or VOD_PRIVATE."
+        hint = 'Send "publish" with the job, or set a VOD state.'
+        return f"The Event is {state.name} and stays in this state: its film is not shown. {hint}"
+    return (
+        f"The Event is {state.name} and stays in this state: its film is not shown until somebody sets VOD_PUBLIC or VOD_PRIVATE."
+    )
 
 
 def live_origins(channel: ChannelConfiguration, *, content: str) -> list[str]:
-    """The live origin URLs of one protocol: they hold the same stream, so that one can fill the gaps of another."""
-    found = (live_addresses(channel, protocol, places=_ORIGINS, content=content) for protocol in _CAPTURED_FROM)
-    return next(filter(None, found), [])
+    """Return the live origin URLs of one protocol. They carry the same stream, so one can fill the gaps of another."""
+    by_protocol = (live_addresses(channel, protocol, places=_ORIGINS, content=content) for protocol in _CAPTURED_FROM)
+    return next(filter(None, by_protocol), [])
 
 
 def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
-    """The command that an outcome of a job is to the Event with this key."""
+    """Return the command that passes an outcome of a job to the Event with this key."""
     event = UUID(key)
     if outcome.rerun_of is not None:
         return MoveVodJob(event, outcome.job, outcome.rerun_of)
@@ -153,7 +158,7 @@ def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
 
 
 def assets_follow(assets: AssetSync) -> Callable[[str, JobOutcome, Invocation], Awaitable[None]]:
-    """After the Event was told that its job completed, the files of the job become assets."""
+    """Return a function that makes assets of a job's files after the Event was notified of the job's completion."""
 
     async def follow(key: str, outcome: JobOutcome, invocation: Invocation) -> None:
         if outcome.kind is OutcomeKind.COMPLETED:
@@ -163,30 +168,30 @@ def assets_follow(assets: AssetSync) -> Callable[[str, JobOutcome, Invocation], 
 
 
 def _result(key: str, outcome: JobOutcome) -> VodResult | None:
-    """Read tolerantly: the steps may be those of another package. `duration` is in seconds, `drm` the document for `drmJson`,
-    `thumbnail` the name of a file of the content."""
-    found: dict[str, Any] = {}
+    """Read the metadata tolerantly, because the steps may belong to another package. `duration` is in seconds, `drm` the
+    document for `drmJson`, `thumbnail` the name of a file of the content."""
+    facts: dict[str, Any] = {}
     size = next((file.size for file in outcome.files if file.name == f"{key}/{key}.mp4"), None)
     if size is not None:
-        found["size"] = size
+        facts["size"] = size
     match outcome.metadata.get("duration"):
         case int() | float() as seconds if not isinstance(seconds, bool) and isfinite(seconds) and seconds >= 0:
-            found["duration"] = float(seconds)
+            facts["duration"] = float(seconds)
     match outcome.metadata.get("drm"):
         case dict() as drm if drm:
-            found["drm_json"] = json.dumps(drm, ensure_ascii=False, separators=(",", ":"))
+            facts["drm_json"] = json.dumps(drm, ensure_ascii=False, separators=(",", ":"))
     match outcome.metadata.get("thumbnail"):
         case str() as thumbnail if thumbnail:
-            found["thumbnail"] = thumbnail
-    return VodResult(**found) if found else None
+            facts["thumbnail"] = thumbnail
+    return VodResult(**facts) if facts else None
 
 
-def _quality(told: object, job: int) -> Quality | None:
+def _quality(reported: object, job: int) -> Quality | None:
     """Read the quality that a job reports, or None if the job has not checked the film of the Event."""
-    if not isinstance(told, dict):
+    if not isinstance(reported, dict):
         return None
     try:
-        return Quality.model_validate({**told, "job": job, "measured_at": None})
+        return Quality.model_validate({**reported, "job": job, "measured_at": None})
     except ValidationError:
         return None
 
@@ -199,7 +204,7 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _time(value: object) -> datetime | None:
-    """A date-time of the parameters, in UTC; None for a time from the start of the stream. The workflow has checked them."""
+    """Return a date-time of the parameters, in UTC; None for a time from the start of the stream. The workflow has checked them."""
     try:
         return stream_point(value, field="").date_time if isinstance(value, str) else None
     except Malformed:

@@ -1,4 +1,4 @@
-"""Use cases of `metadata.json`: show it, and take over what it says of the files of an Event: docs/reference/api/vod.md."""
+"""Use cases of `metadata.json`: show it, and adopt its data about the files of an Event: docs/reference/api/vod.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from domain.media_event.values import VodFile
 
 
 class VodMetadataHandlers:
-    """Reads the metadata of an Event's files, and takes them over."""
+    """Reads the metadata of an Event's files, and adopts them."""
 
     def __init__(self, executor: Executor, events: EventLookup, *, files: MediaFiles, assets: AssetSync) -> None:
         self._executor = executor
@@ -26,8 +26,8 @@ class VodMetadataHandlers:
         self._assets = assets
 
     async def sync_metadata(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        """Take over what the file says. Raises `Malformed` for an unknown Event and for a state without metadata, `Refused` where
-        the file is missing or broken."""
+        """Adopt the data of the file. Raises `Malformed` for an unknown Event and for a state without metadata, `Refused` if the
+        file is missing or broken."""
         event = await self._events.by_id(key)
         if event is None:
             raise Malformed.at("id", "there is no such Event")
@@ -45,7 +45,8 @@ class VodMetadataHandlers:
         return outcome
 
     async def metadata(self, key: UUID) -> bytes:
-        """The JSON of the file. Raises `NotFound` for an unknown Event and without a file, `Refused` for a broken file."""
+        """Return the JSON of the file. Raises `NotFound` for an unknown Event and for a missing file, `Refused` for a broken
+        file."""
         event = await self._events.by_id(key)
         if event is None:
             raise NotFound(MediaEvent.KIND, str(key))
@@ -55,9 +56,9 @@ class VodMetadataHandlers:
         return metadata.text
 
     async def _read(self, key: UUID) -> Metadata | None:
-        """None: there is no file."""
+        """Read the file; None if there is none."""
         try:
-            found = await self._files.read(f"{key}/{NAME}", limit=LARGEST)
+            text = await self._files.read(f"{key}/{NAME}", limit=LARGEST)
         except ValueError:
             raise BrokenMetadata(f"has more than {LARGEST} bytes") from None
-        return None if found is None else parsed(found, content_id=str(key))
+        return None if text is None else parsed(text, content_id=str(key))

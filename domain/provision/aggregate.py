@@ -1,4 +1,4 @@
-"""ProvisionInfo: the infrastructure of one Event, from the first request to its end. Its key is made of that of the Event."""
+"""ProvisionInfo: the infrastructure of one Event, from the first request to its end. Its key is derived from that of the Event."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LONGEST_REASON: Final = 1000
 
 
 def provision_key(event_id: UUID) -> UUID:
-    """The id of the Provision Info of an Event."""
+    """Return the id of the Provision Info of an Event."""
     return hashed("provision", str(event_id))
 
 
 class ProvisionInfo(AggregateRoot):
-    """`run` numbers the orders to those who provision: an end counts only with the number of the last one. `request` is the run of
-    the last request. `ended` are the types of resources that the Event no longer needs. `work` is what is under way. `exists`:
-    there is infrastructure of it, or may be, `since` then."""
+    """The infrastructure of an Event. `run` numbers the orders to provisioners: an end counts only with the number of the last
+    order. `request` is the run of the last request. `ended` are the types of resources that the Event no longer needs. `work` is
+    the running work. `exists` says that there is infrastructure, or may be, since the time `since`."""
 
     KIND: ClassVar[str] = "provision"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -64,7 +64,7 @@ class ProvisionInfo(AggregateRoot):
 
     @property
     def needed(self) -> Sequence[dict[str, Any]]:
-        """The resources that the Event wants now. A part of them is wanted further while another part is terminated."""
+        """The resources that the Event wants now. While one part of them is being terminated, the other part is still wanted."""
         wants = self.state in UP or self.state is ProvisionState.PROVISIONING
         partly = self.state in (ProvisionState.TERMINATING, ProvisionState.TERMINATING_FAILED) and self.ended
         if self.plan is None or not (wants or partly):
@@ -88,7 +88,7 @@ class ProvisionInfo(AggregateRoot):
         at: datetime,
         moment: datetime,
     ) -> None:
-        """Have what the plan says. While that is under way nothing begins anew."""
+        """Request the resources of the plan. Nothing new begins while provisioning is running."""
         if self.state is ProvisionState.PROVISIONING:
             return
         if self.state is ProvisionState.TERMINATING:
@@ -109,7 +109,7 @@ class ProvisionInfo(AggregateRoot):
         )
 
     def terminate(self, *, at: datetime, moment: datetime) -> None:
-        """Have nothing any more. Cancels what is being provisioned."""
+        """Request that nothing remains. This cancels running provisioning."""
         if self.state is ProvisionState.TERMINATED or (self.state is ProvisionState.TERMINATING and not self.ended):
             return
         if self.exists:
@@ -118,7 +118,8 @@ class ProvisionInfo(AggregateRoot):
             self._trigger(events.Terminated, at=at, run=self.run + 1, terminated_at=moment)
 
     def end_selected(self, select: Collection[str], *, request: int, at: datetime) -> None:
-        """The Event entered a state that does not need resources of these types. `request` is the one that was valid then."""
+        """End resources of these types, which the Event does not need in its new state. `request` is the request that was valid
+        then."""
         if request != self.request:
             return
         going = {type_of(resource) for resource in self.needed} & set(select)
@@ -126,14 +127,14 @@ class ProvisionInfo(AggregateRoot):
             self._trigger(events.TerminationRequested, at=at, run=self.run + 1, select=tuple(sorted(self.ended | going)))
 
     def reset(self, *, at: datetime) -> None:
-        """Count as not provisioned. What there is gets terminated beside."""
+        """Mark the infrastructure as not provisioned. Existing resources are terminated in the background."""
         if self.state in (ProvisionState.PROVISIONING, ProvisionState.TERMINATING):
             raise Refused(f"the infrastructure is {self.state.name}; reset it when that has ended")
         if self.state is not ProvisionState.SCHEDULED or (self.exists and self.work is None):
             self._trigger(events.Reset, at=at, run=self.run + 1, release=self.exists)
 
     def end_run(self, run: int, end: RunEnd, *, at: datetime, moment: datetime) -> None:
-        """An end of an earlier run, or one that is told again, changes nothing."""
+        """Record the end of a run. The end of an earlier run, or a repeated report, changes nothing."""
         if run != self.run or self.work is None:
             return
         reason = end.reason[:_LONGEST_REASON]
@@ -206,7 +207,7 @@ class ProvisionInfo(AggregateRoot):
     # --- callbacks and secrets
 
     def claims(self) -> frozenset[Claim]:
-        """A callback stays as long as there may be an end to tell it of."""
+        """Claim the callbacks as long as there may be an end to report to them."""
         if not self.exists:
             return NO_CLAIMS
         return frozenset(Claim(callback_scope(callback.id), self.key, self.id) for callback in self.callbacks)

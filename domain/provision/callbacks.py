@@ -1,4 +1,4 @@
-"""The callbacks of a request for infrastructure: for the URLs in the infrastructure profile."""
+"""The callbacks of a request for infrastructure, from the URLs in the infrastructure profile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELD: Final = "request.callbackUrls"
 
 @dataclass(frozen=True, slots=True)
 class RequestedCallbacks:
-    """Callbacks with the commands that make or keep them, and the secrets that the request brings along."""
+    """Callbacks with the commands that create or keep them, and the secrets of the request."""
 
     callbacks: tuple[NamedCallback, ...] = ()
     commands: Sequence[NameCallback] = ()
@@ -28,31 +28,33 @@ class RequestedCallbacks:
 
 
 class ProvisionCallbacks:
-    """Their addresses are checked as those of jobs are, and what is secret of them goes to the vault."""
+    """Checks callback addresses as for jobs, and encrypts their secret parts for the vault."""
 
     def __init__(self, naming: CallbackNaming, vault: Vault) -> None:
         self._naming = naming
         self._vault = vault
 
     async def of(self, client: str, urls: Sequence[str], *, owner: str, before: Sequence[NamedCallback]) -> RequestedCallbacks:
-        """`owner` is the stream of the Provision Info, `before` are its callbacks until now. Raises `Refused`."""
+        """Return the callbacks of these URLs. `owner` is the stream of the Provision Info, `before` are its present callbacks.
+        Raises `Refused`."""
         if not urls:
             return RequestedCallbacks()
         try:
             addresses = self._naming.checked(client, [(f"{_FIELD}[{index}]", url) for index, url in enumerate(urls)])
         except Malformed as wrong:
             raise Refused(f"the infrastructure profile is not valid: {wrong}") from None
-        known = {callback.id: callback for callback in before}
+        existing = {callback.id: callback for callback in before}
         sealed = {key: self._vault.encrypt(url.whole, owner=owner) for key, url in addresses.items() if url.has_secret_part}
-        callbacks = tuple(_named(key, url, sealed=sealed, known=known) for key, url in addresses.items())
+        callbacks = tuple(_named(key, url, sealed=sealed, existing=existing) for key, url in addresses.items())
         commands = await self._naming.named(client, {key: url.shown for key, url in addresses.items()})
         return RequestedCallbacks(callbacks, commands, tuple(sealed.values()))
 
 
 def _named(
-    key: UUID, url: CallbackUrl, *, sealed: Mapping[UUID, EncryptedSecret], known: Mapping[UUID, NamedCallback]
+    key: UUID, url: CallbackUrl, *, sealed: Mapping[UUID, EncryptedSecret], existing: Mapping[UUID, NamedCallback]
 ) -> NamedCallback:
-    """With the secret of before where it is the same: deliveries that are pending refer to it."""
-    secret, before = sealed.get(key), known.get(key)
+    """Return a callback. It keeps its previous secret reference if the secret is the same, because pending deliveries refer to
+    it."""
+    secret, before = sealed.get(key), existing.get(key)
     ref = None if secret is None else stored_or_new(before.sealed_url if before is not None else None, secret.ref)
     return NamedCallback(id=key, url=url.shown, sealed_url=ref)

@@ -17,8 +17,8 @@ from domain.provision.values import ProvisionPlan, RunEnd
 
 @dataclass(frozen=True, kw_only=True)
 class ProvisionCommand(Command[ProvisionInfo]):
-    """`version` is that of the Provision Info which the Event's part of the same append was made from, 0 for none. `moment` is the
-    time that both show."""
+    """Base of the commands. `version` is the version of the Provision Info from which the Event's part of the same append was
+    made, 0 for none. `moment` is the time that both show."""
 
     key: UUID
     version: int
@@ -35,7 +35,7 @@ class ProvisionCommand(Command[ProvisionInfo]):
 
 @dataclass(frozen=True, kw_only=True)
 class OpeningCommand(ProvisionCommand):
-    """Begins the Provision Info of an Event that has none. `infrastructure_key` is the one that it then gets."""
+    """A command that opens the Provision Info of an Event that has none. `infrastructure_key` is the key that it then gets."""
 
     event_id: UUID
     infrastructure_key: str
@@ -87,8 +87,8 @@ class ResetProvisioning(OpeningCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class EndSelectedResources(ProvisionCommand):
-    """The Event entered a state that no longer needs resources of these types. `request` is the run of the request that was valid
-    then."""
+    """End resources of these types, which the Event no longer needs in its new state. `request` is the run of the request that
+    was valid then."""
 
     select: frozenset[str]
     request: int
@@ -99,7 +99,7 @@ class EndSelectedResources(ProvisionCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class EndRun(ProvisionCommand):
-    """What was under way has ended."""
+    """Record that a run has ended."""
 
     run: int
     end: RunEnd

@@ -1,4 +1,4 @@
-"""Credentials in what is provisioned: what a profile says is stored and shown, and so is what a provisioner tells."""
+"""Credentials in provisioned resources. The content of a profile and the reports of a provisioner are stored and shown."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from domain.kernel.credentials import speaks_of_credential
 
 
 def credentials(node: object) -> list[str]:
-    """The places below, of names that hint at a credential and have a value."""
+    """Return the places below a node whose names hint at a credential and that have a value."""
     if isinstance(node, dict):
         places = []
         for name, value in node.items():
-            if _is_one(name, value):
+            if _is_credential(name, value):
                 places.append(name)
             places += [f"{name}.{place}" for place in credentials(value)]
         return places
@@ -22,11 +22,11 @@ def credentials(node: object) -> list[str]:
 
 
 def without_credentials(node: Any) -> Any:
-    """A copy without what has such a name."""
+    """Return a copy without the members whose names hint at a credential."""
     if isinstance(node, dict):
-        return {name: without_credentials(value) for name, value in node.items() if not _is_one(name, value)}
+        return {name: without_credentials(value) for name, value in node.items() if not _is_credential(name, value)}
     return [without_credentials(value) for value in node] if isinstance(node, list) else node
 
 
-def _is_one(name: str, value: object) -> bool:
+def _is_credential(name: str, value: object) -> bool:
     return value not in (None, "") and speaks_of_credential(name)

@@ -1,4 +1,4 @@
-"""What is to be there for one infrastructure key: what the Events that have it want now. Pure."""
+"""The desired state of one infrastructure key, computed from the present wishes of its Events."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """`resources` are to be up, and no others; none: everything is to go. `work` are the Events that wait for the end of the run.
-    `refused` wait in vain: the infrastructure of the key is made in another way than their profiles say. `number` grows from one
-    look at what is wanted to the next, of whichever process. `made`: a run has told that something is there."""
+    """The desired state of one infrastructure key. `resources` must be up, and no others; none means that everything is
+    terminated. `work` are the Events that wait for the end of the run. `refused` are Events that wait in vain, because the
+    infrastructure of the key is made differently from their profiles. `number` grows with each reading of the desired state, in
+    any process. `made` says that a run has reported existing resources."""
 
     key: str
     deployment: Deployment
@@ -36,8 +37,8 @@ class Desired:
         return frozenset(map(name_of, self.resources))
 
     def is_outdated_by(self, now: Desired | None) -> bool:
-        """Whether a run for this makes what nobody wants any more, or destroys what somebody wants. What is wanted in addition
-        waits for its end."""
+        """Return True if a run for this state makes something that is no longer wanted, or destroys something that is wanted.
+        Additional wishes wait for the end of the run."""
         if now is None:
             return False
         return not self.names <= now.names or bool(not self.names and now.names)
@@ -45,8 +46,8 @@ class Desired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provided:
-    """What a provisioner has brought about. `resources` are up; `left`: something is there that was to go, or may be; `exists`:
-    there is anything at all, or may be; `reason` says why not all is as desired."""
+    """The result of a provisioner. `resources` are up. `left` says that something exists, or may exist, that was to be
+    terminated. `exists` says that anything exists, or may exist. `reason` explains a difference from the desired state."""
 
     resources: Sequence[dict[str, Any]] = field(default=(), repr=False)
     left: bool = False
@@ -55,8 +56,8 @@ class Provided:
 
 
 def desired(rows: Iterable[ProvisionRow], *, number: int = 0) -> Desired | None:
-    """None without work. Of the Events that share a key the one that has had resources for longest says how they are made; of
-    resources with the same name the last request counts."""
+    """Return the desired state, or None without work. Of the Events that share a key, the one that has had resources for longest
+    determines how they are made; of resources with the same name, the last request counts."""
     holding = [row for row in rows if row.plan is not None and (row.needed or row.exists or row.work is not None)]
     if not any(row.work is not None for row in holding):
         return None
@@ -82,8 +83,8 @@ def desired(rows: Iterable[ProvisionRow], *, number: int = 0) -> Desired | None:
 
 
 def end_for(row: ProvisionRow, provided: Provided) -> RunEnd:
-    """How the run ended for one Event: other Events may want more. What a provisioner tells under a name that hints at a credential
-    is left out."""
+    """Return the end of the run for one Event, because other Events may want more. Reported members whose names hint at a
+    credential are left out."""
     needed = set(map(name_of, row.needed))
     up = tuple(without_credentials(resource) for resource in provided.resources if name_of(resource) in needed)
     left = (provided.exists or bool(up)) if row.work is Work.PROVISION else provided.left
@@ -91,4 +92,4 @@ def end_for(row: ProvisionRow, provided: Provided) -> RunEnd:
 
 
 def refusal_of(row: ProvisionRow, key: str) -> RunEnd:
-    return RunEnd(reason=f"the infrastructure of the key {key!r} is made in another way than the profile of this Event says")
+    return RunEnd(reason=f"the infrastructure with the key {key!r} is made differently from what the profile of this Event says")

@@ -1,4 +1,4 @@
-"""What can happen to the infrastructure of an Event."""
+"""The events of an Event's infrastructure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.provision.values import ProvisionPlan
 
 
 class Opened(FirstEvent):
-    """Somebody asked for the infrastructure of the Event for the first time: to have it, to end it, or to reset it."""
+    """The infrastructure of the Event was requested, ended or reset for the first time."""
 
     TOPIC: ClassVar[str] = "provision.opened"
 
@@ -22,8 +22,8 @@ class Opened(FirstEvent):
 
 
 class Requested(DomainEvent):
-    """`run` numbers what is done for this Event: only the end of the last one counts. `client` asked for it, and
-    `callbacks` are told of the ends."""
+    """Infrastructure was requested. `run` numbers the work for this Event: only the end of the last run counts. `client`
+    requested it, and `callbacks` are notified of the ends."""
 
     TOPIC: ClassVar[str] = "provision.requested"
 
@@ -36,7 +36,7 @@ class Requested(DomainEvent):
 
 
 class Provisioned(DomainEvent):
-    """`resources` are up; those of the plan that are missing were not made, for the `reason`."""
+    """`resources` are up. Resources of the plan that are missing were not made, for the `reason`."""
 
     TOPIC: ClassVar[str] = "provision.provisioned"
 
@@ -48,7 +48,7 @@ class Provisioned(DomainEvent):
 
 
 class Failed(DomainEvent):
-    """None of the resources is up. `left`: something of them may be there."""
+    """The provisioning failed, and none of the resources is up. `left` says that some of them may exist."""
 
     TOPIC: ClassVar[str] = "provision.failed"
 
@@ -59,7 +59,8 @@ class Failed(DomainEvent):
 
 
 class TerminationRequested(DomainEvent):
-    """All resources are to go; with `select` those of these types, because the Event entered a state that does not need them."""
+    """All resources are to be terminated; with `select` only those of these types, because the Event entered a state that does
+    not need them."""
 
     TOPIC: ClassVar[str] = "provision.termination_requested"
 
@@ -68,7 +69,7 @@ class TerminationRequested(DomainEvent):
 
 
 class PartlyTerminated(DomainEvent):
-    """The resources of the selected types are gone; `resources` are those that are up."""
+    """The resources of the selected types are terminated; `resources` are still up."""
 
     TOPIC: ClassVar[str] = "provision.partly_terminated"
 
@@ -77,7 +78,7 @@ class PartlyTerminated(DomainEvent):
 
 
 class Terminated(DomainEvent):
-    """Nothing is left of the infrastructure, or other Events use it further. A run that had nothing to end ends where it begins."""
+    """The infrastructure was terminated, or only other Events still use it. A run with nothing to terminate ends immediately."""
 
     TOPIC: ClassVar[str] = "provision.terminated"
 
@@ -93,7 +94,7 @@ class TerminationFailed(DomainEvent):
 
 
 class Reset(DomainEvent):
-    """The Event counts as not provisioned. `release`: what there is of the infrastructure is to be terminated beside."""
+    """The Event counts as not provisioned. `release` says that existing infrastructure is terminated in the background."""
 
     TOPIC: ClassVar[str] = "provision.reset"
 
@@ -102,7 +103,7 @@ class Reset(DomainEvent):
 
 
 class ReleaseEnded(DomainEvent):
-    """The termination after a reset ended. `left`: something may be there still."""
+    """The termination after a reset ended. `left` says that something may still exist."""
 
     TOPIC: ClassVar[str] = "provision.release_ended"
 

@@ -1,4 +1,4 @@
-"""Use cases of provisioning. What the Event shows of it is in the same append."""
+"""Use cases of provisioning. The corresponding change of the Event is in the same append."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from domain.webhook.commands import NameCallback
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What the profile of an Event says would be provisioned."""
+    """The resources that the profile of an Event would provision."""
 
     plan: ProvisionPlan
     allow_updates: bool
@@ -48,7 +48,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What an Event showed before its infrastructure was to end, what it shows then, and the commands for the same append."""
+    """The summary of an Event before and after the end of its infrastructure, and the commands for the same append."""
 
     before: ProvisionSummary | None
     after: ProvisionSummary | None
@@ -56,8 +56,8 @@ class Ending:
 
 
 class ProvisionHandlers:
-    """All ways to change the infrastructure of an Event. Every plan is made of the Provision Info as it is then; where somebody
-    else was faster it is made again."""
+    """Changes the infrastructure of Events. Every plan is made from the present Provision Info; after a concurrent change it is
+    made again."""
 
     def __init__(
         self,
@@ -77,7 +77,8 @@ class ProvisionHandlers:
         self._clock = clock
 
     async def provision(self, event_id: UUID, *, allow_updates: bool | None, invocation: Invocation) -> Outcome[ProvisionInfo]:
-        """Have what the profile of the Event says. `allow_updates`: whether what exists may change; None: as the profile says."""
+        """Provision the resources of the Event's profile. `allow_updates` says that existing resources may change; None leaves
+        this to the profile."""
 
         async def plan() -> Plan:
             event, root = await self._known_event(event_id), await self._info(event_id)
@@ -87,7 +88,8 @@ class ProvisionHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def provision_on_schedule(self, event_id: UUID, scheduled_at: datetime, *, invocation: Invocation) -> None:
-        """The time has come that the Event waited for when it was looked at. What is provisioned already stays as it is."""
+        """Provision an Event whose scheduled time has come, if it still waits for this time. Provisioned resources stay as they
+        are."""
 
         async def plan() -> Plan:
             event = await self._events.by_id(event_id)
@@ -102,7 +104,7 @@ class ProvisionHandlers:
         await self._executor.execute(plan, invocation=invocation)
 
     async def foreseen(self, event_id: UUID, *, allow_updates: bool | None, by: str) -> ProvisionRow:
-        """The Provision Info as `provision` would leave it. Nothing changes. Raises what `provision` raises."""
+        """Return the Provision Info that `provision` would result in, without a change. Raises what `provision` raises."""
         event, root = await self._known_event(event_id), await self._info(event_id)
         if root is not None and root.state is ProvisionState.PROVISIONING:
             return ProvisionRow.of(root)
@@ -113,7 +115,8 @@ class ProvisionHandlers:
         return await self._open(event_id, RequestTermination, invocation=invocation)
 
     async def terminate_on_schedule(self, event_id: UUID, scheduled_at: datetime, *, invocation: Invocation) -> None:
-        """The same for the termination. Where nothing was provisioned there is nothing to terminate."""
+        """Terminate the infrastructure of an Event whose scheduled time has come, if it still waits for this time. If nothing
+        was provisioned, there is nothing to terminate."""
 
         async def plan() -> Plan:
             event = await self._events.by_id(event_id)
@@ -135,7 +138,7 @@ class ProvisionHandlers:
     async def end_selected(
         self, event_id: UUID, select: frozenset[str], *, request: int, invocation: Invocation
     ) -> Outcome[ProvisionInfo]:
-        """The Event entered a state that does not need resources of these types."""
+        """End resources of these types, which the Event does not need in its new state."""
 
         async def plan() -> Plan:
             root = await self._existing(event_id)
@@ -155,17 +158,18 @@ class ProvisionHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
     async def listed(self, event: EventRow) -> tuple[str, list[dict[str, Any]]]:
-        """The infrastructure key that an Event would get, and the resources of its profile. Raises `Refused` without one."""
+        """Return the infrastructure key that an Event would get, and the resources of its profile. Raises `Refused` without a
+        profile."""
         profile = await self._profile(event)
         return infrastructure_key(profile, event_id=event.id), resources(profile.text)
 
     async def _request(
         self, event: EventRow, root: ProvisionInfo | None, *, allow_updates: bool | None, by: str
     ) -> tuple[Sequence[NameCallback], RequestProvisioning]:
-        """With the commands that make or keep its callbacks."""
+        """Return the command, and the commands that create or keep its callbacks."""
         expected, key = await self._expected(event), provision_key(event.id)
         before = () if root is None else root.callbacks
-        told = await self._callbacks.of(by, expected.callback_urls, owner=ProvisionInfo.stream(key), before=before)
+        requested = await self._callbacks.of(by, expected.callback_urls, owner=ProvisionInfo.stream(key), before=before)
         request = RequestProvisioning(
             key=key,
             version=root.version if root is not None else 0,
@@ -175,13 +179,13 @@ class ProvisionHandlers:
             plan=expected.plan,
             allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
             client=by,
-            callbacks=told.callbacks,
-            sealed=told.sealed,
+            callbacks=requested.callbacks,
+            sealed=requested.sealed,
         )
-        return told.commands, request
+        return requested.commands, request
 
     async def _expected(self, event: EventRow) -> Expected:
-        """Raises `Refused` without a profile that can be provisioned."""
+        """Return the resources to provision. Raises `Refused` without a profile that can be provisioned."""
         profile = await self._profile(event)
         plan = provision_plan(profile, event_id=event.id)
         return Expected(plan, updates_allowed(profile.text), callback_urls(profile.text))
@@ -223,7 +227,7 @@ class ProvisionHandlers:
         before: Sequence[Command[Any]] = (),
         reach: Callable[[ProvisionSummary | None], Command[Any]] | None = None,
     ) -> Plan:
-        """`reach` makes the command of an Event whose time has come."""
+        """Return the plan of a command. `reach` makes the command for an Event whose time has come."""
         shown = _shown_after(command, root, clock=self._clock)
         if reach is not None:
             return Plan((*before, reach(None if shown is None else shown[1]), command))
@@ -249,7 +253,7 @@ class ProvisionHandlers:
 
 
 async def ending(event_id: UUID, load: LoadStream, *, clock: Clock) -> Ending:
-    """The termination of what an Event has, for the append that deletes it."""
+    """Return the termination of an Event's infrastructure, for the append that deletes the Event."""
     root = cast("ProvisionInfo | None", await load(ProvisionInfo.stream(provision_key(event_id))))
     if root is None:
         return Ending(None, None, ())
@@ -263,7 +267,7 @@ async def ending(event_id: UUID, load: LoadStream, *, clock: Clock) -> Ending:
 
 
 def _shown_after(command: ProvisionCommand, root: ProvisionInfo | None, *, clock: Clock) -> tuple[UUID, ProvisionSummary] | None:
-    """What the Event shows after the command; None where that stays as it is."""
+    """Return the summary that the Event shows after the command; None if it does not change."""
     before = root.summary if root is not None else None
     decided = command.decide(root.copy() if root is not None else None, at=clock())
     return (decided.event_id, decided.summary) if decided.summary != before else None

@@ -1,4 +1,4 @@
-"""What the infrastructure profile of an Event says is to be provisioned. Pure."""
+"""The provisioning plan of an Event, computed from its infrastructure profile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Profile:
     text: str = field(repr=False)
 
     def document(self) -> ProfileDocument:
-        """Raises `Refused`."""
+        """Return the parsed configuration. Raises `Refused`."""
         try:
             return checked(ProfileDocument, self.text)
         except Malformed as wrong:
@@ -38,7 +38,7 @@ class Profile:
 
 
 def infrastructure_key(profile: Profile, *, event_id: UUID) -> str:
-    """The key of a profile with `byInfrastructure`, which all its Events share; else one of the Event alone."""
+    """Return the key of a profile with `byInfrastructure`, which all its Events share; else a key of the Event alone."""
     request = profile.document().request
     key = request.infrastructure_key
     if request.options.isolation_mode == _BY_INFRASTRUCTURE:
@@ -47,19 +47,19 @@ def infrastructure_key(profile: Profile, *, event_id: UUID) -> str:
 
 
 def provision_plan(profile: Profile, *, event_id: UUID) -> ProvisionPlan:
-    """Raises `Refused` for a profile that cannot be provisioned."""
-    document, found = profile.document(), resources(profile.text)
+    """Return the plan. Raises `Refused` for a profile that cannot be provisioned."""
+    document, resource_list = profile.document(), resources(profile.text)
     key = infrastructure_key(profile, event_id=event_id)
-    _check(key, found)
+    _check(key, resource_list)
     settings = document.request.settings
-    _check_settings(settings, found)
+    _check_settings(settings, resource_list)
     return ProvisionPlan(
         infrastructure_key=key,
         profile_id=profile.id,
         deployment=Deployment(document.request.options.deployment_type or Deployment.STATIC),
         template=settings.get(_TEMPLATE) or _DEFAULT_TEMPLATE,
         settings={name: value for name, value in settings.items() if name != _TEMPLATE},
-        resources=tuple(found),
+        resources=tuple(resource_list),
         endings=tuple(
             Ending(
                 states=tuple(state.casefold() for state in ending.states), select=tuple(kind.casefold() for kind in ending.select)
@@ -70,31 +70,32 @@ def provision_plan(profile: Profile, *, event_id: UUID) -> ProvisionPlan:
 
 
 def callback_urls(text: str) -> Sequence[str]:
-    """As they were sent."""
+    """Return the callback URLs of a profile as they were sent."""
     return checked(ProfileDocument, text).request.callback_urls
 
 
 def updates_allowed(text: str) -> bool:
-    """What a profile says where the request does not."""
+    """Return the profile's setting, which applies if the request has none."""
     return checked(ProfileDocument, text).request.options.allow_updates or False
 
 
-def _check(key: str, found: list[dict[str, Any]]) -> None:
+def _check(key: str, resource_list: list[dict[str, Any]]) -> None:
     if len(key) > LONGEST_KEY or not key.isprintable():
-        raise Refused(f"the infrastructure key may have {LONGEST_KEY} characters, all of them printable")
-    if not found:
+        raise Refused(f"the infrastructure key must have at most {LONGEST_KEY} characters, all of them printable")
+    if not resource_list:
         raise Refused("the infrastructure profile has no resources")
-    if len(found) > MOST_RESOURCES:
+    if len(resource_list) > MOST_RESOURCES:
         raise Refused(f"the infrastructure profile has more than {MOST_RESOURCES} resources")
-    names = [name_of(resource) for resource in found]
+    names = [name_of(resource) for resource in resource_list]
     if double := sorted({name for name in names if names.count(name) > 1}):
-        raise Refused(f"the infrastructure profile has more than one resource of the name {double[0]!r}")
+        raise Refused(f"the infrastructure profile has more than one resource with the name {double[0]!r}")
 
 
-def _check_settings(settings: dict[str, str], found: list[dict[str, Any]]) -> None:
-    """Credentials belong to the environment or the backend of the operator: a setting is stored and shown as it was sent."""
+def _check_settings(settings: dict[str, str], resource_list: list[dict[str, Any]]) -> None:
+    """Refuse credentials, which belong to the environment or the backend of the operator, because settings are stored and shown
+    as they were sent."""
     named = [f"request.settings.{name}" for name in settings if speaks_of_credential(name)]
-    for index, resource in enumerate(found):
+    for index, resource in enumerate(resource_list):
         named += [f"request.resources[{index}].{place}" for place in credentials(resource)]
     if named:
-        raise Refused(f"{named[0]} hints at a credential; credentials are set where the provisioner runs, not in a profile")
+        raise Refused(f"{named[0]} looks like a credential; credentials are set where the provisioner runs, not in a profile")

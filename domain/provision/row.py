@@ -14,8 +14,8 @@ from domain.provision.values import ProvisionPlan, ProvisionSummary, Work
 
 @dataclass(frozen=True, slots=True)
 class ProvisionRow:
-    """`resources` are those that are up, `needed` those that the Event wants now. `run` is the number of the last order; `work` is
-    what is under way. `version` belongs to the last change that a GET shows."""
+    """A Provision Info as a look-up returns it. `resources` are up, `needed` are those that the Event wants now. `run` is the
+    number of the last order; `work` is the running work. `version` belongs to the last change that a GET shows."""
 
     id: UUID
     version: int
@@ -34,7 +34,7 @@ class ProvisionRow:
 
     @property
     def was_made(self) -> bool:
-        """Whether a run has told that something of it is there. Before that `exists` means only that a run may have begun."""
+        """True if a run has reported existing resources. Before that, `exists` means only that a run may have begun."""
         before = (self.since, self.summary.provisioned_at) != (self.requested_at, self.requested_at)
         return self.exists and (bool(self.resources) or before)
 

@@ -24,9 +24,9 @@ class ProvisionState(IntEnum):
 
 
 UP: Final = frozenset({ProvisionState.PROVISIONED, ProvisionState.PROVISIONED_PARTIAL})
-"""The infrastructure is there, or a part of it."""
+"""The states in which the infrastructure, or a part of it, exists."""
 OVER: Final = frozenset({ProvisionState.TERMINATING, ProvisionState.TERMINATING_FAILED, ProvisionState.TERMINATED})
-"""It was to be terminated."""
+"""The states in which the infrastructure was to be terminated."""
 
 ENDED: Final = (
     ProvisionState.PROVISIONING_FAILED,
@@ -35,11 +35,11 @@ ENDED: Final = (
     ProvisionState.TERMINATING_FAILED,
     ProvisionState.TERMINATED,
 )
-"""What was asked for has ended."""
+"""The states in which the requested work has ended."""
 
 
 class ProvisionSummary(BaseModel):
-    """What an Event shows of its Provision Info."""
+    """The fields of a Provision Info that its Event shows."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,15 +50,15 @@ class ProvisionSummary(BaseModel):
 
 
 class Deployment(StrEnum):
-    """Who provides the resources: nobody (they exist already), or a provisioner that follows a template."""
+    """The source of the resources: STATIC ones exist already, TEMPLATE ones are made by a provisioner that follows a template."""
 
     STATIC = "static"
     TEMPLATE = "template"
 
 
 class Ending(BaseModel):
-    """A rule of a profile: an Event that enters one of the `states` no longer needs resources of the types in `select`. Both in
-    lower case."""
+    """A rule of a profile: an Event that enters one of the `states` no longer needs resources of the types in `select`. Both are
+    in lower case."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -67,7 +67,7 @@ class Ending(BaseModel):
 
 
 class ProvisionPlan(BaseModel):
-    """What is provisioned, as the profile said when it was requested. `resources` are as they were sent."""
+    """The resources to provision, as the profile listed them at the request. `resources` are as they were sent."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -81,18 +81,18 @@ class ProvisionPlan(BaseModel):
 
     @property
     def made_by(self) -> str:
-        """What all that share the infrastructure agree on."""
+        """The properties that must be equal for all Events that share the infrastructure."""
         how = f"the template {self.template!r}" if self.deployment is Deployment.TEMPLATE else "static resources"
         return f"the key {self.infrastructure_key!r} and {how}"
 
     def selected_in(self, state: str) -> frozenset[str]:
-        """The types of the resources that are not needed from this state of the Event on."""
+        """Return the types of the resources that are no longer needed from this state of the Event on."""
         entered = state.casefold()
         return frozenset(kind for ending in self.endings if entered in ending.states for kind in ending.select)
 
 
 class Work(StrEnum):
-    """What is under way for the infrastructure of an Event. RELEASE: what a reset left behind is terminated, and no state tells."""
+    """The running work for the infrastructure of an Event. RELEASE terminates what a reset left behind; no state shows it."""
 
     PROVISION = "provision"
     TERMINATE = "terminate"
@@ -100,8 +100,8 @@ class Work(StrEnum):
 
 
 class RunEnd(BaseModel):
-    """How a run ended. `resources` are those of the Event that are up then, with what the provisioner knows of them; `left`: some
-    that were to go are still there, or may be; `reason` says why not all is as it was to be."""
+    """The end of a run. `resources` are those of the Event that are up then, with the reports of the provisioner. `left` says
+    that some resources that were to be terminated still exist, or may exist. `reason` explains a difference from the plan."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -115,10 +115,10 @@ def name_of(resource: dict[str, Any]) -> str:
 
 
 def type_of(resource: dict[str, Any]) -> str:
-    """In lower case."""
+    """Return the type of a resource in lower case."""
     return str(_member(resource, "type")).casefold()
 
 
 def _member(resource: dict[str, Any], name: str) -> object:
-    """The members of a document may be spelled in any case."""
+    """Return a member of a document, whose names may be spelled in any case."""
     return next((value for key, value in resource.items() if key.casefold() == name), "")

@@ -19,9 +19,9 @@ _DESTINATION: Final = "destination"
 
 
 class Publication(StreamedPublication):
-    """`jobs` are all that may have published it, the last one is the present one; `followed` is the version of that which the
-    publication has followed. While it is running, and until the target knows of the end of a live stream, it links to its
-    destination, which then cannot be deleted."""
+    """A publication. `jobs` are all that may have published it, the last of which is the present one; `followed` is the latest
+    version of that job which the publication has followed. While the publication is running, and until the target knows of the
+    end of a live stream, it links to its destination, which then cannot be deleted."""
 
     KIND: ClassVar[str] = "publication"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
@@ -47,7 +47,7 @@ class Publication(StreamedPublication):
 
     @property
     def running_job(self) -> int | None:
-        """The job that is broken off when the publication is withdrawn."""
+        """The job that must be cancelled when the publication is withdrawn."""
         return self.job if self.state is PublicationState.Processing else None
 
     # --- decisions
@@ -82,7 +82,7 @@ class Publication(StreamedPublication):
         )
 
     def process(self, job: int, *, at: datetime) -> None:
-        """A new job publishes it."""
+        """Record that a new job publishes the content."""
         self._trigger(events.Processed, at=at, job=job)
 
     def complete(self, job: int, *, job_version: int, details: dict[str, Any], at: datetime) -> None:
@@ -90,27 +90,28 @@ class Publication(StreamedPublication):
             self._trigger(events.Completed, at=at, job_version=job_version, details=details)
 
     def fail(self, state: PublicationState, reason: str, *, at: datetime) -> None:
-        """Without a job, or against what its job has done: a destination that is not active, an update that the target refuses."""
+        """Fail without a job, or in spite of its job's success: for a destination that is not active, or an update that the
+        target refuses."""
         if not self.withdrawn and (self.state, self.reason) != (state, reason):
             self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=self.followed)
 
     def fail_job(self, job: int, *, job_version: int, state: PublicationState, reason: str, at: datetime) -> None:
-        """A completed publication is at its target, whatever becomes of the job."""
+        """Record that the job has failed. A completed publication is at its target, whatever becomes of the job."""
         if self._is_news(job, job_version) and self.state is PublicationState.Processing:
             self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=job_version)
 
     def resume(self, job: int, *, job_version: int, at: datetime) -> None:
-        """The present job goes on after its end."""
+        """Record that the present job continues after its end."""
         if self._is_news(job, job_version) and self.state is not PublicationState.Processing:
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
     def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """Another job repeats the present one, and is the present one from now on."""
+        """Record that another job repeats the present one, and make it the present one."""
         if not self.withdrawn and rerun_of is not None and rerun_of == self.job != job:
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
     def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
-        """A client has the job resumed, or repeated. Refuses what nobody would follow."""
+        """Let a client resume the job, or repeat it by another one. Refuse a job that the publication would not follow."""
         if self.withdrawn or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the publication of the job was deleted, or another job publishes it")
         if rerun_of is None:
@@ -119,7 +120,7 @@ class Publication(StreamedPublication):
             self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
 
     def show(self, published: bool, *, at: datetime) -> None:
-        """The target has made it public, or private."""
+        """Record that the target has made the content public, or private."""
         self._must_exist()
         if published != self.published:
             self._trigger(events.Published if published else events.Unpublished, at=at)
@@ -130,13 +131,13 @@ class Publication(StreamedPublication):
             self._trigger(events.Amended, at=at, text=text)
 
     def withdraw(self, *, hard: bool, running_job: int | None, at: datetime) -> None:
-        """`running_job` is the job that is broken off in the same append. What it still brings to the target is removed later, and
-        so is a live stream whose end the target does not know yet."""
+        """Withdraw the publication. `running_job` is the job that is cancelled in the same append. Whatever it still brings to
+        the target is removed later, and so is a live stream whose end the target does not know yet."""
         self._must_exist()
         if running_job != self.running_job:
             raise PlanOutdated(self.KIND, self.key)
-        left = hard and (running_job is not None or self.open)
-        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=left, **({"open": True} if self.open else {}))
+        remains = hard and (running_job is not None or self.open)
+        self._trigger(events.Withdrawn, at=at, hard=hard, target_left=remains, **({"open": True} if self.open else {}))
 
     def clear_target(self, *, at: datetime) -> None:
         if self.target_left:
@@ -147,7 +148,7 @@ class Publication(StreamedPublication):
             raise NotFound(self.KIND, self.key)
 
     def _is_news(self, job: int, job_version: int) -> bool:
-        """Whether the publication must follow its job: outcomes come in order, and each at least once."""
+        """Return True if the publication must follow this outcome of its job. Outcomes arrive in order, and each at least once."""
         return not self.withdrawn and job == self.job and job_version > self.followed
 
     # --- state
@@ -193,7 +194,7 @@ class Publication(StreamedPublication):
         return frozenset({f"{_DESTINATION}:{self.destination_id}"}) if holds else NO_LINKS
 
     def claims(self) -> frozenset[Claim]:
-        """A callback stays as long as there may be a change to tell it of."""
+        """Claim the callbacks as long as there may be a change to report to them."""
         if self.withdrawn:
             return NO_CLAIMS
         return frozenset(Claim(callback_scope(callback.id), str(self.key), self.id) for callback in self.text.callbacks)

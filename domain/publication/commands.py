@@ -26,7 +26,8 @@ class _PublicationCommand(Command[Publication]):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulePublication(_PublicationCommand):
-    """`job` publishes it, and is accepted in the same append; without one it has failed with `fault` at once."""
+    """Schedule a publication. `job` publishes it, and is accepted in the same append; without a job it fails with `fault` at
+    once."""
 
     publication: PublicationKind
     content_id: str
@@ -68,7 +69,7 @@ class SchedulePublication(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class CompletePublication(_PublicationCommand):
-    """The job has ended."""
+    """Record that the job has ended."""
 
     job: int
     job_version: int
@@ -80,7 +81,7 @@ class CompletePublication(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class FailPublicationJob(_PublicationCommand):
-    """The job has failed, or was broken off."""
+    """Record that the job has failed or was cancelled."""
 
     job: int
     job_version: int
@@ -93,7 +94,7 @@ class FailPublicationJob(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RestartPublication(_PublicationCommand):
-    """The job goes on after its end; with `rerun_of` it repeats that one."""
+    """Record that the job continues after its end, or that it repeats the job `rerun_of`."""
 
     job: int
     job_version: int
@@ -108,7 +109,8 @@ class RestartPublication(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class GoOnWithPublication(_PublicationCommand):
-    """A client has the job resumed, or repeated by `job`: in the same append. `job_version` is that of the job afterwards."""
+    """Let a client resume the job, or repeat it by `job`, in the same append. `job_version` is the version of the job
+    afterwards."""
 
     job: int
     job_version: int
@@ -120,7 +122,7 @@ class GoOnWithPublication(_PublicationCommand):
 
 @dataclass(frozen=True)
 class ShowPublication(_PublicationCommand):
-    """The target has made it public, or private."""
+    """Record that the target has made the content public, or private."""
 
     published: bool
 
@@ -130,7 +132,8 @@ class ShowPublication(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class AmendPublication(_PublicationCommand):
-    """`still` is the text that it was made from. With `refusal` the target did not take it."""
+    """Change the text. `still` is the text that the command was made from. `refusal` is the target's reason for refusing the new
+    text."""
 
     text: PublicationText
     still: PublicationText
@@ -147,8 +150,8 @@ class AmendPublication(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class WithdrawPublication(_PublicationCommand):
-    """`running_job` is broken off in the same append. `looked_up`: the plan has found it, so where it is gone, another plan is to
-    be made."""
+    """Withdraw a publication; `running_job` is cancelled in the same append. `looked_up` says that the plan has found the
+    publication, so if it no longer exists, the plan must be made again."""
 
     hard: bool
     running_job: int | None
@@ -165,7 +168,7 @@ class WithdrawPublication(_PublicationCommand):
 
 @dataclass(frozen=True)
 class ClearTarget(_PublicationCommand):
-    """Nothing of it is at its target any more."""
+    """Record that nothing of the publication remains at its target."""
 
     def act(self, root: Publication, *, at: datetime) -> None:
         root.clear_target(at=at)
@@ -173,7 +176,7 @@ class ClearTarget(_PublicationCommand):
 
 @dataclass(frozen=True)
 class ReadPublication(_PublicationCommand):
-    """Changes nothing: the outcome has the publication as it is."""
+    """Change nothing, so that the outcome has the publication as it is."""
 
     def act(self, root: Publication, *, at: datetime) -> None:
         return None
@@ -181,7 +184,7 @@ class ReadPublication(_PublicationCommand):
 
 @dataclass(frozen=True)
 class StartPublication(_PublicationCommand):
-    """`details` are what the target says of what it has made for the live stream."""
+    """Start a live publication. `details` is the target's description of what it has made for the live stream."""
 
     details: dict[str, Any] | None
     served_by: UUID | None = None
@@ -192,7 +195,7 @@ class StartPublication(_PublicationCommand):
 
 @dataclass(frozen=True)
 class AwaitPublicationStart(_PublicationCommand):
-    """The Event is not live yet: the publication starts when it goes live."""
+    """Start the publication when its Event goes live."""
 
     def act(self, root: Publication, *, at: datetime) -> None:
         root.await_start(at=at)
@@ -209,7 +212,7 @@ class FailPublicationStart(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordArrival(_PublicationCommand):
-    """The push of this run has reached the target."""
+    """Record that the push of this run has reached the target."""
 
     run: int
     details: dict[str, Any]
@@ -220,7 +223,7 @@ class RecordArrival(_PublicationCommand):
 
 @dataclass(frozen=True, kw_only=True)
 class FailPush(_PublicationCommand):
-    """The push of this run is given up."""
+    """Record that the push of this run is given up."""
 
     run: int
     state: PublicationState
@@ -240,7 +243,8 @@ class StopPublication(_PublicationCommand):
 
 @dataclass(frozen=True)
 class RecreatePublication(_PublicationCommand):
-    """`closing`: the target was told of the end of the stream before it; what went wrong with that. None: it was not asked."""
+    """Recreate a publication. `closing` is the error of notifying the target of the end of the previous stream, or empty; None
+    means that the target was not notified."""
 
     closing: str | None = None
 
@@ -250,7 +254,7 @@ class RecreatePublication(_PublicationCommand):
 
 @dataclass(frozen=True)
 class CloseTarget(_PublicationCommand):
-    """The target knows of the end of the live stream; with `fault` it does not, and this is given up."""
+    """Record that the target knows of the end of the live stream; with `fault` it does not, and notifying it is given up."""
 
     fault: str = ""
 

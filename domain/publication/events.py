@@ -1,4 +1,4 @@
-"""What can happen to a publication."""
+"""The events of a publication."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from domain.publication.values import PublicationKind, PublicationState, Publica
 
 
 class Scheduled(FirstEvent):
-    """`transaction_id` is that of all publications of one request. `client` is told of the changes. `audio_input_id` is the sound
-    of a live stream; None: the first one."""
+    """A publication was scheduled. `transaction_id` is shared by all publications of one request. `client` is notified of the
+    changes. `audio_input_id` is the audio of a live stream; None stands for the first input."""
 
     TOPIC: ClassVar[str] = "publication.scheduled"
 
@@ -27,7 +27,7 @@ class Scheduled(FirstEvent):
 
 
 class Processed(DomainEvent):
-    """A job publishes the content, from now on. `job_version` is that of the job at this moment, 0 for a new one."""
+    """A job publishes the content from now on. `job_version` is the version of the job at this moment, 0 for a new one."""
 
     TOPIC: ClassVar[str] = "publication.processed"
 
@@ -36,7 +36,7 @@ class Processed(DomainEvent):
 
 
 class Completed(DomainEvent):
-    """The content is at its target. `details` are what the target says of it."""
+    """The content is at its target. `details` is the target's description of it."""
 
     TOPIC: ClassVar[str] = "publication.completed"
     STANDS_EMPTY: ClassVar[bool] = True
@@ -46,7 +46,7 @@ class Completed(DomainEvent):
 
 
 class Failed(DomainEvent):
-    """`state` says what is at fault; `reason` is one sentence without secrets."""
+    """The publication failed. `state` says what is at fault; `reason` is one sentence without secrets."""
 
     TOPIC: ClassVar[str] = "publication.failed"
     STANDS_EMPTY: ClassVar[bool] = True
@@ -57,7 +57,7 @@ class Failed(DomainEvent):
 
 
 class Published(DomainEvent):
-    """Everybody may see it at its target."""
+    """The content is public at its target."""
 
     TOPIC: ClassVar[str] = "publication.published"
 
@@ -73,8 +73,8 @@ class Amended(DomainEvent):
 
 
 class Withdrawn(DomainEvent):
-    """It is not shown any more. `target_left`: what is at the target, or may still come there, is yet to be removed; `open`: the
-    target is yet to be told that the live stream has ended."""
+    """The publication is no longer shown. `target_left` says that media which is at the target, or may still arrive there, has
+    yet to be removed; `open` says that the target has yet to be notified of the end of the live stream."""
 
     TOPIC: ClassVar[str] = "publication.withdrawn"
 
@@ -84,14 +84,14 @@ class Withdrawn(DomainEvent):
 
 
 class TargetCleared(DomainEvent):
-    """After the withdrawal: nothing of it is at its target."""
+    """After the withdrawal, nothing of the publication remains at its target."""
 
     TOPIC: ClassVar[str] = "publication.target_cleared"
 
 
 class Started(DomainEvent):
-    """The live stream is pushed to its target, from now on. `details` are what the target says of what it has made for it.
-    `served_by` is the channel whose streaming server pushes it; None: the product does."""
+    """The live stream is pushed to its target from now on. `details` is the target's description of what it has made for the
+    stream. `served_by` is the channel whose streaming server pushes it; None means that the product does."""
 
     TOPIC: ClassVar[str] = "publication.started"
 
@@ -108,7 +108,7 @@ class Arrived(DomainEvent):
 
 
 class Stopped(DomainEvent):
-    """The live stream is not pushed any more. `reason` is empty where a client stopped it."""
+    """The live stream is no longer pushed. `reason` is empty if a client stopped it."""
 
     TOPIC: ClassVar[str] = "publication.stopped"
 
@@ -116,7 +116,8 @@ class Stopped(DomainEvent):
 
 
 class StartAwaited(DomainEvent):
-    """A client started it while its Event was not live: it starts when the Event goes live. Not `awaited`: it was stopped."""
+    """A client started the publication while its Event was not live. It starts when the Event goes live. If not `awaited`, it
+    was stopped."""
 
     TOPIC: ClassVar[str] = "publication.start_awaited"
 
@@ -124,13 +125,13 @@ class StartAwaited(DomainEvent):
 
 
 class Recreated(DomainEvent):
-    """It begins anew: nothing is known of its target, which makes another one when the stream is started."""
+    """The publication starts over: nothing is known of its target, which makes a new stream when the publication is started."""
 
     TOPIC: ClassVar[str] = "publication.recreated"
 
 
 class TargetClosed(DomainEvent):
-    """The target knows that the live stream has ended. `fault`: it does not, and this was given up."""
+    """The target knows that the live stream has ended. With a `fault` it does not, and notifying it was given up."""
 
     TOPIC: ClassVar[str] = "publication.target_closed"
 

@@ -1,6 +1,7 @@
 """Use cases of publications: create several at once, change, show, delete, and follow the job.
 
-A publication and the job that publishes it are one append. Secrets are in the vault; the job gets ids only."""
+A publication and the job that publishes it are one append. Secrets are in the vault; the job gets ids only.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ from domain.records.row import RecordRow
 
 WORKFLOW: Final = "publication_upload"
 MOST_DELETED: Final = 500
-"""Publications that one append withdraws."""
+"""The number of publications that one append withdraws."""
 _FAULTS: Final = {
     "destination": PublicationState.FailedDestination,
     "media": PublicationState.FailedMediaAsset,
@@ -60,7 +61,8 @@ _LIVE_ONLY: Final = "the target takes live streams only"
 
 @dataclass(frozen=True, slots=True)
 class NewPublication:
-    """What a client asks for. `text` is the publicationJson. Without `client` it belongs to who asks."""
+    """A client's request for a publication. `text` is the publicationJson. Without `client` the publication belongs to the
+    caller."""
 
     content_id: str
     destination_id: UUID
@@ -69,7 +71,7 @@ class NewPublication:
 
 
 class PublicationHandlers(SeveralPublications):
-    """All ways to make or change a publication on behalf of a client."""
+    """Makes and changes publications on behalf of clients."""
 
     def __init__(self, ports: PublicationPorts, *, jobs: JobHandlers) -> None:
         super().__init__(ports)
@@ -78,21 +80,23 @@ class PublicationHandlers(SeveralPublications):
     async def publish_event(
         self, event_id: UUID, wanted: Sequence[NewPublication], *, invocation: Invocation
     ) -> Outcome[Publication]:
-        """Publications of the film of an Event, which must have one."""
+        """Publish the film of an Event, which must have one."""
         sent = self._parsed(wanted)
         event = await self._events.by_id(event_id)
         if event is None:
             raise NotFound(MediaEvent.KIND, str(event_id))
         if event.details.mp4_state is not Mp4State.AVAILABLE:
             raise Refused("the Event has no MP4 file that is available")
-        return await self._scheduled([replace(one, content_id=str(event_id)) for one in wanted], sent, invocation=invocation)
+        return await self._scheduled(
+            [replace(publication, content_id=str(event_id)) for publication in wanted], sent, invocation=invocation
+        )
 
     async def create(self, wanted: Sequence[NewPublication], *, invocation: Invocation) -> Outcome[Publication]:
-        """All or none, each with a job of its own. To a destination that is not active they fail at once. The outcome has other
-        aggregates too; `places` in the result are those of the publications."""
+        """Create all publications or none, each with its own job. Publications to a destination that is not active fail at once.
+        The outcome has other aggregates too; `places` in the result are the indexes of the publications."""
         sent = self._parsed(wanted)
-        for index, one in enumerate(wanted):
-            if not _is_content_id(one.content_id):
+        for index, publication in enumerate(wanted):
+            if not _is_content_id(publication.content_id):
                 raise Malformed.at(f"{FIELD}[{index}].contentId", _CONTENT_ID)
         return await self._scheduled(wanted, sent, invocation=invocation)
 
@@ -103,11 +107,11 @@ class PublicationHandlers(SeveralPublications):
         return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation)
 
     async def _scheduling(
-        self, key: UUID, one: NewPublication, sent: SentText, /, *, transaction: UUID, invocation: Invocation
+        self, key: UUID, requested: NewPublication, sent: SentText, /, *, transaction: UUID, invocation: Invocation
     ) -> list[Command[Any]]:
-        """The commands for one publication; its own is the last."""
-        destination = await self._destination(one.destination_id)
-        client = one.client or invocation.cause.actor
+        """Return the commands for one publication, its own last."""
+        destination = await self._destination(requested.destination_id)
+        client = requested.client or invocation.cause.actor
         settled = await self._texts.settle(sent, None, key=key, client=client)
         fault = _fault(destination)
         commands, job = list(settled.named), None
@@ -115,7 +119,7 @@ class PublicationHandlers(SeveralPublications):
             new = NewJob(
                 client=client,
                 workflow=WORKFLOW,
-                parameters={"content_id": one.content_id, "publication": str(key)},
+                parameters={"content_id": requested.content_id, "publication": str(key)},
                 owner=Publication.stream(key),
             )
             prepared = await self._jobs.prepare_job(new, transaction_id=invocation.cause.correlation_id)
@@ -123,8 +127,8 @@ class PublicationHandlers(SeveralPublications):
         schedule = SchedulePublication(
             key,
             publication=PublicationKind.VOD,
-            content_id=one.content_id,
-            destination_id=one.destination_id,
+            content_id=requested.content_id,
+            destination_id=requested.destination_id,
             target=destination.details.target,
             transaction_id=transaction,
             client=client,
@@ -136,10 +140,10 @@ class PublicationHandlers(SeveralPublications):
         return [*commands, schedule]
 
     async def amend(self, key: UUID, destination_id: UUID, *, text: str, invocation: Invocation) -> Outcome[Publication]:
-        """Store another text; a completed publication is changed at its target, where that can be. What the target refuses fails
-        the publication. Raises `Unavailable` where it cannot be reached, and nothing is changed then."""
+        """Store another text; a completed publication is changed at its target if possible. If the target refuses the change,
+        the publication fails. Raises `Unavailable` if the target cannot be reached; nothing is changed then."""
         sent = self._texts.parsed(text, field="publicationJson")
-        row = await self._known(key, destination_id)
+        row = await self._existing(key, destination_id)
         invocation.check_version(row.version)
         settled = await self._texts.settle(sent, row.text, key=key, client=row.client)
         refusal = None
@@ -157,18 +161,18 @@ class PublicationHandlers(SeveralPublications):
         return await self._executor.execute(plan, invocation=invocation)
 
     async def show(self, key: UUID, destination_id: UUID, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
-        """Have the target make it public, or private. The result has `fault`, None when it did."""
-        row = await self._known(key, destination_id)
+        """Make the target show or hide the content. The result has `fault`, which is None on success."""
+        row = await self._existing(key, destination_id)
         fault = None if row.state is PublicationState.Completed else "The publication is not completed."
         return await self._shown(row, fault=fault, published=published, invocation=invocation)
 
     async def delete(self, key: UUID, destination_id: UUID | None, *, hard: bool, invocation: Invocation) -> Outcome[Publication]:
-        """A running upload is broken off. `hard` removes what is at the target too: at once, or after the upload has ended. Where
-        that cannot be done the publication stays, and this raises `Unavailable` or `Refused`. The publication is the last aggregate
-        of the outcome."""
+        """Delete a publication and cancel its running upload. With `hard`, its media at the target are removed too: at once, or
+        after the upload has ended. If that cannot be done, the publication stays and this raises `Unavailable` or `Refused`. The
+        publication is the last aggregate of the outcome."""
 
         async def plan() -> Plan:
-            row = await self._known(key, destination_id)
+            row = await self._existing(key, destination_id)
             invocation.check_version(row.version)
             if hard and row.running_job is None and row.job is not None:
                 await self._remove(row)
@@ -177,7 +181,7 @@ class PublicationHandlers(SeveralPublications):
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete_of_content(self, content_id: str, *, invocation: Invocation) -> Outcome[Publication]:
-        """All of its VOD publications, in parts. The result says how many."""
+        """Delete all VOD publications of a content, in several appends. The result has their number."""
         if not _is_content_id(content_id):
             raise Malformed.at("contentId", _CONTENT_ID)
         return await delete_in_parts(
@@ -189,7 +193,7 @@ class PublicationHandlers(SeveralPublications):
         )
 
     async def withdraw_of_destination(self, destination_id: UUID, *, invocation: Invocation) -> int:
-        """One batch of the publications of a destination that was deleted. Returns how many there were."""
+        """Withdraw one batch of the publications of a deleted destination. Return their number."""
         rows = await self._publications.of_destination(destination_id, limit=MOST_DELETED)
 
         async def plan() -> Plan:
@@ -200,7 +204,7 @@ class PublicationHandlers(SeveralPublications):
         return len(rows)
 
     async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
-        """Remove what the job that was broken off may have brought to the target. Raises `Unavailable` where it cannot."""
+        """Remove what a cancelled job may have brought to the target. Raises `Unavailable` if that cannot be done."""
         if publication.target_left:
             await self._remove(PublicationRow.of(publication))
             await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
@@ -212,7 +216,7 @@ class PublicationHandlers(SeveralPublications):
         if answer.fault is not None:
             raise Unavailable(f"the target of the publication: {answer.fault}")
 
-    async def _known(self, key: UUID, destination_id: UUID | None) -> PublicationRow:
+    async def _existing(self, key: UUID, destination_id: UUID | None) -> PublicationRow:
         row = await self._publications.find(key, destination_id=destination_id)
         if row is None or row.kind is not PublicationKind.VOD:
             raise NotFound(Publication.KIND, str(key))
@@ -220,11 +224,12 @@ class PublicationHandlers(SeveralPublications):
 
 
 class PublicationJobOwners:
-    """The port `domain.job.ports.JobOwners`. A publication names its first job itself."""
+    """The port `domain.job.ports.JobOwners`. A publication names its first job itself, so this adds commands only for later
+    ones."""
 
     async def of(self, job: CheckedJob, *, run_at: datetime | None) -> OwnedJob | None:
         if job.workflow == WORKFLOW:
-            raise Malformed.at("job.workflow", "is for publications, which submit it themselves")
+            raise Malformed.at("job.workflow", "is reserved for publications, which submit it themselves")
         return None
 
     def accepted(
@@ -237,8 +242,8 @@ class PublicationJobOwners:
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
-    """The command that an outcome of a job is to the publication that owns the job. What the job says of the target is under
-    `details` in its metadata; the cause of a failure says what is at fault."""
+    """Return the command that passes an outcome of a job to the publication that owns it. The target's description is under
+    `details` in the job's metadata; the cause of a failure says what is at fault."""
     publication, job, version = UUID(key), outcome.job, outcome.version
     match outcome.kind:
         case OutcomeKind.COMPLETED:
@@ -249,7 +254,7 @@ def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
                     job=job,
                     job_version=version,
                     state=PublicationState.FailedPublication,
-                    reason="the target gave no details, or says that it is not available",
+                    reason="the target returned no details, or reports that it is not available",
                 )
             return CompletePublication(publication, job=job, job_version=version, details=details)
         case OutcomeKind.FAILED | OutcomeKind.BROKEN:

@@ -1,6 +1,7 @@
 """Use cases of live publications: create several at once, start, stop, recreate, show and delete.
 
-The target makes what takes the stream when a publication is started; the stream itself is pushed by a session of a worker."""
+When a publication is started, the target creates the endpoint of the stream; a worker's session pushes the stream itself.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _SHOWN: Final = (PublicationState.InProgress, PublicationState.Completed)
 
 @dataclass(frozen=True, slots=True)
 class NewStream:
-    """What a client asks for. `text` is the publicationJson; without an audio input it is the first one."""
+    """A client's request for a live publication. `text` is the publicationJson; without an audio input the first one is used."""
 
     destination_id: UUID
     text: str
@@ -57,7 +58,7 @@ class NewStream:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A publication of a request about several."""
+    """A publication in a request about several."""
 
     publication_id: UUID
     destination_id: UUID
@@ -65,7 +66,7 @@ class Entry:
 
 
 class LivePublicationHandlers(SeveralPublications):
-    """All ways to make or change a live publication."""
+    """Makes and changes live publications."""
 
     def __init__(self, ports: PublicationPorts, *, sources: ChannelSources, servers: StreamingServers) -> None:
         super().__init__(ports)
@@ -77,29 +78,30 @@ class LivePublicationHandlers(SeveralPublications):
     async def create(
         self, event_id: UUID, wanted: Sequence[NewStream], *, start: bool, invocation: Invocation
     ) -> Outcome[Publication]:
-        """All or none. `start`: each is to be started then, so there must be a stream, now or when the Event goes live. The outcome
-        has other aggregates too; `places` in the result are those of the publications, `start` is in it too."""
+        """Create all publications or none. `start` says that each is to be started afterwards, so there must be a stream, now or
+        when the Event goes live. The outcome has other aggregates too; `places` in the result are the indexes of the
+        publications, and the result also has `start`."""
         sent = self._parsed(wanted)
         source = await self._checked(event_id, wanted)
         if start and not source.urls and not source.expected:
             raise Refused(_NO_SOURCE)
         scheduling = partial(self._scheduling, event_id=event_id, invocation=invocation)
-        return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation, told={"start": start})
+        return await self._created(wanted, sent, scheduling=scheduling, invocation=invocation, result={"start": start})
 
     async def _checked(self, event_id: UUID, wanted: Sequence[NewStream]) -> LiveSource:
         source = await self._sources.of(await self._event(event_id))
-        known = [one.id for one in source.audio_inputs]
-        for index, one in enumerate(wanted):
-            if known and one.audio_input_id is not None and one.audio_input_id not in known:
-                names = ", ".join(known[:20])
+        input_ids = [entry.id for entry in source.audio_inputs]
+        for index, entry in enumerate(wanted):
+            if input_ids and entry.audio_input_id is not None and entry.audio_input_id not in input_ids:
+                names = ", ".join(input_ids[:20])
                 raise Malformed.at(f"{FIELD}[{index}].audioInputId", f"is no audio input of the Event; it has {names}")
         return source
 
     async def _scheduling(
-        self, key: UUID, one: NewStream, sent: SentText, /, *, event_id: UUID, invocation: Invocation
+        self, key: UUID, stream: NewStream, sent: SentText, /, *, event_id: UUID, invocation: Invocation
     ) -> list[Command[Any]]:
-        """The commands for one publication; its own is the last."""
-        destination = await self._destination(one.destination_id)
+        """Return the commands for one publication, its own last."""
+        destination = await self._destination(stream.destination_id)
         if destination.details.target is Target.CUSTOM:
             _check_stream(destination.details, sent)
         client = invocation.cause.actor
@@ -113,12 +115,12 @@ class LivePublicationHandlers(SeveralPublications):
             key,
             publication=PublicationKind.LIVE,
             content_id=str(event_id),
-            destination_id=one.destination_id,
+            destination_id=stream.destination_id,
             target=destination.details.target,
             transaction_id=transaction_key(invocation.cause.correlation_id),
             client=client,
             text=settled.text,
-            audio_input_id=one.audio_input_id,
+            audio_input_id=stream.audio_input_id,
             fault=fault,
             sealed=settled.sealed,
         )
@@ -127,20 +129,24 @@ class LivePublicationHandlers(SeveralPublications):
     # --- starting and stopping
 
     async def start(self, event_id: UUID, entry: Entry, *, invocation: Invocation, ahead: bool = True) -> Outcome[Publication]:
-        """One that is InProgress goes on. Where the destination is not active, or the target refuses, the publication has failed.
-        While the Event is not live the publication stays Scheduled, and starts with it; without `ahead` it is refused then.
-        Raises `Refused` without a stream to publish and for one that has ended, `Unavailable` without an answer of the target."""
-        await self._known(event_id, entry)
+        """Start a publication; one that is InProgress continues. If the destination is not active, or the target refuses, the
+        publication fails. While the Event is not live the publication stays Scheduled, and starts with the Event; without `ahead`
+        it is refused then.
+
+        Raises `Refused` without a stream to publish and for a publication that has ended, `Unavailable` if the target does not
+        answer.
+        """
+        await self._existing(event_id, entry)
 
         async def plan() -> Plan:
-            row = await self._known(event_id, entry)
+            row = await self._existing(event_id, entry)
             invocation.check_version(row.version)
             return Plan([await self._starting(row, ahead=ahead)])
 
         return await self._executor.execute(plan, invocation=invocation)
 
     async def start_new(self, event_id: UUID, entry: Entry, *, version: int, invocation: Invocation) -> Outcome[Publication]:
-        """Start one that nothing has changed since its creation, which left it at `version`. Any other stays as it is."""
+        """Start a publication that has not changed since its creation, which left it at `version`. Any other stays as it is."""
         try:
             return await self.start(event_id, entry, invocation=Invocation(invocation.cause, frozenset({version})))
         except PreconditionFailed:
@@ -171,16 +177,17 @@ class LivePublicationHandlers(SeveralPublications):
         return StartPublication(row.id, dict(answer.details or {}), served_by=served_by)
 
     async def stop(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
-        """One that waits for its Event waits no longer; any other that is not pushed stays as it is."""
-        await self._known(event_id, entry)
+        """Stop a publication. One that waits for its Event stops waiting; any other that is not being pushed stays as it is."""
+        await self._existing(event_id, entry)
         return await self._executor.execute(StopPublication(entry.publication_id), invocation=invocation)
 
     async def scheduled(self, event_id: UUID, *, awaited: bool) -> Sequence[Entry]:
-        """The publications of the Event that wait to be started. `awaited`: only those that a client has started ahead of it."""
+        """Return the publications of the Event that wait to be started. `awaited` selects those that a client has started in
+        advance."""
         return await self._of_event(event_id, PublicationState.Scheduled, awaited=awaited)
 
     async def stop_running(self, event_id: UUID, *, reason: str, invocation: Invocation) -> int:
-        """One batch of those of the Event that are pushed. Returns how many there were."""
+        """Stop one batch of the Event's publications that are being pushed. Return their number."""
         entries = await self._of_event(event_id, PublicationState.InProgress)
 
         async def plan() -> Plan:
@@ -201,11 +208,11 @@ class LivePublicationHandlers(SeveralPublications):
     async def recreate(
         self, event_id: UUID, entry: Entry, *, remove_original: bool, invocation: Invocation
     ) -> Outcome[Publication]:
-        """Begin anew under the same id. `remove_original`: what was made at the target is removed first. Raises `Refused` while it
-        is pushed, and `Unavailable` where the target cannot be reached; nothing is changed then."""
+        """Start a publication over under the same id. With `remove_original`, what was made at the target is removed first.
+        Raises `Refused` while it is being pushed, and `Unavailable` if the target cannot be reached; nothing is changed then."""
 
         async def plan() -> Plan:
-            row = await self._known(event_id, entry)
+            row = await self._existing(event_id, entry)
             invocation.check_version(row.version)
             if row.state is PublicationState.InProgress:
                 return Plan([RecreatePublication(row.id)])  # which refuses
@@ -217,17 +224,17 @@ class LivePublicationHandlers(SeveralPublications):
         return await self._executor.execute(plan, invocation=invocation)
 
     async def show(self, event_id: UUID, entry: Entry, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
-        """Have the target make it public, or private. The result has `fault`, None when it did."""
-        row = await self._known(event_id, entry)
+        """Make the target show or hide the content. The result has `fault`, which is None on success."""
+        row = await self._existing(event_id, entry)
         fault = None if row.state in _SHOWN else "The publication was not started."
         return await self._shown(row, fault=fault, published=published, invocation=invocation)
 
     async def delete(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
-        """A push is stopped. A hard deletion removes what is at the target: at once, or after the push has ended. Raises
-        `Unavailable` where that cannot be done, and the publication stays."""
+        """Delete a publication and stop its push. A hard deletion removes what is at the target: at once, or after the push has
+        ended. If that cannot be done, the publication stays and this raises `Unavailable`."""
 
         async def plan() -> Plan:
-            row = await self._known(event_id, entry)
+            row = await self._existing(event_id, entry)
             invocation.check_version(row.version)
             if entry.hard and not row.open:
                 await self._remove(row)
@@ -236,26 +243,27 @@ class LivePublicationHandlers(SeveralPublications):
         return await self._executor.execute(plan, invocation=invocation)
 
     async def close_target(self, publication: Publication, *, give_up: bool, invocation: Invocation) -> None:
-        """Tell the target that the stream has ended. Raises `Unavailable` where it cannot be reached, unless that is given up."""
+        """Notify the target that the stream has ended. Raises `Unavailable` if it cannot be reached, unless `give_up` is set."""
         row = PublicationRow.of(publication)
         if row.open and (row.withdrawn or row.state is not PublicationState.InProgress):
             fault = await self._closed(row, give_up=give_up)
             await self._executor.execute(CloseTarget(row.id, fault), invocation=invocation)
 
     async def server_statistics(self, row: PublicationRow) -> Mapping[str, Any]:
-        """Raises `Unavailable` where the server does not answer."""
+        """Return the statistics of the streaming server. Raises `Unavailable` if the server does not answer."""
         answer = await self._servers.statistics(row)
         if answer.fault is not None:
             raise Unavailable(f"the streaming server of the publication: {answer.fault}")
         return {"server": dict(answer.details or {})}
 
     async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
-        """Remove what a deleted one has left at its target. Raises `Unavailable` where it cannot."""
+        """Remove what a deleted publication has left at its target. Raises `Unavailable` if that cannot be done."""
         await self._remove(PublicationRow.of(publication))
         await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
 
     async def _closed(self, row: PublicationRow, *, give_up: bool = False) -> str:
-        """What went wrong with it, if that is for good. A server that pushes is stopped first, whatever it takes."""
+        """Return the error of closing the target, if it is permanent, else an empty text. A server that pushes is stopped first,
+        whatever the target supports."""
         if row.served_by is not None:
             stopped = await self._servers.stop(row)
             if stopped.fault is not None and stopped.passing:
@@ -266,7 +274,7 @@ class LivePublicationHandlers(SeveralPublications):
         return answer.fault or ""
 
     async def _remove(self, row: PublicationRow) -> None:
-        """A target that cannot remove anything has nothing of a stream."""
+        """Remove the stream from its target. A target that cannot remove anything has nothing of a stream."""
         if not row.run:
             return
         answer: TargetAnswer = await self._contents.ask(TargetCall.DELETE, row)
@@ -279,7 +287,7 @@ class LivePublicationHandlers(SeveralPublications):
             raise NotFound(MediaEvent.KIND, str(event_id))
         return event
 
-    async def _known(self, event_id: UUID, entry: Entry) -> PublicationRow:
+    async def _existing(self, event_id: UUID, entry: Entry) -> PublicationRow:
         row = await self._publications.find(entry.publication_id, destination_id=entry.destination_id)
         if row is None or row.kind is not PublicationKind.LIVE or row.content_id != str(event_id):
             raise NotFound(Publication.KIND, str(entry.publication_id))
@@ -287,7 +295,7 @@ class LivePublicationHandlers(SeveralPublications):
 
 
 def _check_stream(destination: DestinationDetails, sent: SentText) -> None:
-    """An address of its own needs a key of its own."""
+    """Check that a publication with its own address has its own key."""
     own, configured = sent.all_options(), opened(destination.configuration_json, {}, members=Destination.MEMBERS)
     if isinstance(configured, dict) and is_elsewhere(configured, own) and not own.get(NAME):
         raise Malformed.at(f"{sent.field}.{NAME}", NEEDS_NAME)

@@ -13,21 +13,21 @@ from domain.publication.values import PublicationKind, PublicationState
 
 
 class PublicationLookup(Protocol):
-    """Finds publications that are not withdrawn. Those of a deleted destination are not found."""
+    """Finds publications that are not withdrawn and whose destination is not deleted."""
 
     async def find(self, key: UUID, *, destination_id: UUID | None = None) -> PublicationRow | None:
-        """With a destination only if it is that of the publication."""
+        """Return the publication with this id; with a destination, only if the publication is at that destination."""
         ...
 
     async def of_content(
         self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None, awaited: bool = False
     ) -> Sequence[PublicationRow]:
-        """The newest first; at most `limit` + 1, so that the caller knows whether there are more. `awaited`: only those that start
-        when their Event goes live."""
+        """Return the publications of a content, newest first. Return at most `limit` + 1, so that the caller knows if there are
+        more. `awaited` selects those that start when their Event goes live."""
         ...
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
-        """Also of a deleted destination."""
+        """Return the publications at a destination, which may be deleted."""
         ...
 
 
@@ -38,15 +38,15 @@ class TargetCall(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
     OPEN = "open"
-    """Of a live stream: have the target make what takes it."""
+    """Make the target create the endpoint of a live stream."""
     CLOSE = "close"
-    """Tell the target that the live stream has ended."""
+    """Notify the target that the live stream has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """What came of a call. `fault` is one sentence without secrets, None when all is well; `passing`: another try may succeed.
-    `able`: the target knows this call."""
+    """The result of a call. `fault` is one sentence without secrets, None on success; `passing` says that another try may
+    succeed. `able` says that the target supports this call."""
 
     details: Mapping[str, Any] | None = None
     fault: str | None = None
@@ -55,28 +55,29 @@ class TargetAnswer:
 
 
 class PublishedContents(Protocol):
-    """What is at the targets of publications."""
+    """The media at the targets of publications."""
 
     async def ask(self, call: TargetCall, publication: PublicationRow) -> TargetAnswer:
-        """Opens the destination with its secrets and makes one call. Ends within a bound; raises nothing of the target's."""
+        """Open the destination with its secrets and make one call. The call ends within a time limit and raises none of the
+        target's errors."""
         ...
 
 
 class StreamingServers(Protocol):
-    """Streaming servers of channels, which push live publications themselves. Each call ends within a bound."""
+    """Streaming servers of channels, which push live publications themselves. Each call ends within a time limit."""
 
     async def channel_of(self, publication: PublicationRow) -> UUID | None:
-        """The channel of its Event, if that has such a server."""
+        """Return the channel of its Event, if that has such a server."""
         ...
 
     async def start(self, publication: PublicationRow, channel_id: UUID) -> TargetAnswer:
-        """Have the server of the channel push to what the target makes."""
+        """Let the server of the channel push to the endpoint that the target creates."""
         ...
 
     async def stop(self, publication: PublicationRow) -> TargetAnswer:
-        """One that does not push it is stopped."""
+        """Stop the push. A server that does not push the publication counts as stopped."""
         ...
 
     async def statistics(self, publication: PublicationRow) -> TargetAnswer:
-        """What the server says, as the details of the answer."""
+        """Return the statistics of the server, as the details of the answer."""
         ...

@@ -15,7 +15,8 @@ from domain.publication.values import PublicationKind, PublicationState, Publica
 
 @dataclass(frozen=True, slots=True)
 class PublicationRow:
-    """`version` is that of the last event. `destination_name` is empty where it was not looked up."""
+    """A publication as a look-up returns it. `version` is the version of the last event. `destination_name` is empty if it was
+    not looked up."""
 
     id: UUID
     version: int
@@ -77,10 +78,10 @@ class PublicationRow:
 
     @property
     def name_at_target(self) -> UUID:
-        """What the target knows it by. One that was recreated is another one there."""
+        """The id by which the target knows the publication. It changes when the publication is recreated."""
         return self.id if not self.creations else uuid5(self.id, str(self.creations))
 
     @property
     def running_job(self) -> int | None:
-        """The job that is broken off when the publication is withdrawn."""
+        """The job that must be cancelled when the publication is withdrawn."""
         return self.job if self.state is PublicationState.Processing else None

@@ -1,4 +1,4 @@
-"""What use cases of VOD and of live publications have in common: their ports, several created at once, and what is shown."""
+"""The common parts of use cases of VOD and live publications: their ports, the creation of several at once, and showing."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ FIELD: Final = "publications"
 INACTIVE: Final = "the destination is not active"
 
 
-class Wanted(Protocol):
-    """One of a request. `text` is the publicationJson."""
+class RequestedPublication(Protocol):
+    """A publication in a request. `text` is the publicationJson."""
 
     @property
     def text(self) -> str: ...
 
 
-W = TypeVar("W", bound=Wanted)
+W = TypeVar("W", bound=RequestedPublication)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublicationPorts:
-    """What both kinds need of the world outside."""
+    """The ports that both kinds of publications need."""
 
     executor: Executor
     publications: PublicationLookup
@@ -50,7 +50,7 @@ class PublicationPorts:
 
 
 class SeveralPublications:
-    """What both kinds do alike."""
+    """Base of the handlers of both kinds of publications."""
 
     def __init__(self, ports: PublicationPorts) -> None:
         self._executor = ports.executor
@@ -60,11 +60,14 @@ class SeveralPublications:
         self._texts = ports.texts
         self._contents = ports.contents
 
-    def _parsed(self, wanted: Sequence[Wanted]) -> list[SentText]:
-        """Their texts. Raises `Malformed`, also for none and for too many."""
+    def _parsed(self, wanted: Sequence[RequestedPublication]) -> list[SentText]:
+        """Return the parsed texts. Raises `Malformed`, also for an empty list and for too many entries."""
         if not 0 < len(wanted) <= MOST_AT_ONCE:
             raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
-        return [self._texts.parsed(one.text, field=f"{FIELD}[{index}].publicationJson") for index, one in enumerate(wanted)]
+        return [
+            self._texts.parsed(publication.text, field=f"{FIELD}[{index}].publicationJson")
+            for index, publication in enumerate(wanted)
+        ]
 
     async def _created(
         self,
@@ -73,26 +76,26 @@ class SeveralPublications:
         *,
         scheduling: Callable[[UUID, W, SentText], Awaitable[list[Command[Any]]]],
         invocation: Invocation,
-        told: Mapping[str, Any] | None = None,
+        result: Mapping[str, Any] | None = None,
     ) -> Outcome[Publication]:
-        """All or none. `scheduling` gives the commands for one; its own is the last. `places` in the result are those of the
-        publications among the aggregates."""
+        """Create all publications or none. `scheduling` returns the commands for one, its own last. `places` in the result are
+        the indexes of the publications among the aggregates."""
         keys = [new_id() for _ in wanted]
 
         async def plan() -> Plan:
             commands: list[Command[Any]] = []
             places: list[int] = []
-            for key, one, text in zip(keys, wanted, sent, strict=True):
-                commands += await scheduling(key, one, text)
+            for key, publication, text in zip(keys, wanted, sent, strict=True):
+                commands += await scheduling(key, publication, text)
                 places.append(len(commands) - 1)
-            return Plan(_each_once(commands, places), {"places": places, **(told or {})})
+            return Plan(_each_once(commands, places), {"places": places, **(result or {})})
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 
     async def _shown(
         self, row: PublicationRow, *, fault: str | None, published: bool, invocation: Invocation
     ) -> Outcome[Publication]:
-        """Have the target make it public, or private, unless there is a fault already. What the target has done is recorded at any
+        """Make the target show or hide the content, unless there is a fault already. The action of the target is recorded at any
         version."""
         invocation.check_version(row.version)
         if fault is None:
@@ -106,22 +109,22 @@ class SeveralPublications:
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 
     async def _destination(self, key: UUID) -> RecordRow:
-        found = await self._records.find(Destination.KIND, key)
-        if found is None:
+        row = await self._records.find(Destination.KIND, key)
+        if row is None:
             raise NotFound(Destination.KIND, str(key))
-        return found
+        return row
 
 
 def _each_once(commands: Sequence[Command[Any]], places: list[int]) -> list[Command[Any]]:
-    """Callbacks that several publications name are named once. `places` are moved along."""
-    kept: list[Command[Any]] = []
+    """Remove repeated commands for callbacks that several publications name, and move `places` accordingly."""
+    unique: list[Command[Any]] = []
     seen: set[tuple[type[Any], object]] = set()
     moved: dict[int, int] = {}
     for index, command in enumerate(commands):
         name = (command.kind(), command.key)
         if name not in seen:
-            moved[index] = len(kept)
-            kept.append(command)
+            moved[index] = len(unique)
+            unique.append(command)
             seen.add(name)
     places[:] = [moved[place] for place in places]
-    return kept
+    return unique

@@ -1,4 +1,4 @@
-"""What there is of an Event to publish live: the HLS addresses of its channel, and the sounds in them."""
+"""The sources of an Event's live publications: the HLS addresses of its channel, and their audio inputs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _PLACES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LiveSource:
-    """Where the live stream of an Event is read: addresses of HLS, the best first. `audio_inputs` are its sounds where known.
-    `expected`: there will be addresses when the Event goes live."""
+    """The live stream of an Event: addresses of HLS, the best first. `audio_inputs` are its audio inputs if known. `expected`
+    says that there will be addresses when the Event goes live."""
 
     urls: Sequence[str] = field(repr=False)
     audio_inputs: Sequence[AudioInput] = ()
@@ -36,13 +36,13 @@ class LiveSource:
 
 
 class ChannelSources:
-    """The sources of Events that are on the air. Origins are read before what distributes them."""
+    """Finds the sources of Events that are on the air. Origins come before CDNs."""
 
     def __init__(self, records: RecordLookup) -> None:
         self._records = records
 
     async def of(self, event: EventRow) -> LiveSource:
-        """Without addresses where it is not on the air, or its channel has none of HLS."""
+        """Return the source of an Event. It has no addresses if the Event is not on the air, or if its channel has none of HLS."""
         key = event.details.on_air_channel_id or event.details.channel_id
         channel = None if key is None else await self._records.find(Channel.KIND, key)
         if channel is None:
@@ -54,7 +54,7 @@ class ChannelSources:
 
 
 def _configured(text: str) -> Sequence[AudioInput]:
-    """Of all encoders, each input once."""
+    """Return the inputs of all encoders without duplicates."""
     encoders: Sequence[Encoder] = readable(ChannelDocument, opened(text, {})).encoders or ()
-    found = [one for encoder in encoders for one in configured_inputs(encoder.encoder_specific or {})]
-    return list({one.id: one for one in found}.values())
+    inputs = [audio_input for encoder in encoders for audio_input in configured_inputs(encoder.encoder_specific or {})]
+    return list({audio_input.id: audio_input for audio_input in inputs}.values())

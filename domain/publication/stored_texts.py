@@ -1,4 +1,4 @@
-"""What is stored of a publicationJson: the text, its secrets in the vault, and its callbacks under names."""
+"""The stored form of a publicationJson: the text, its secrets in the vault, and its callbacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from domain.webhook.naming import CallbackNaming
 
 @dataclass(frozen=True, slots=True)
 class SettledText:
-    """What is stored of a text: `sealed` are its encrypted secrets, `named` the commands for its callbacks."""
+    """The stored form of a text. `sealed` are its encrypted secrets, `named` the commands for its callbacks."""
 
     text: PublicationText
     sealed: Sequence[EncryptedSecret]
@@ -28,27 +28,27 @@ class SettledText:
 
 
 class PublicationTexts:
-    """Checks a publicationJson, and makes of it what is stored."""
+    """Checks a publicationJson, and converts it to its stored form."""
 
     def __init__(self, callbacks: CallbackNaming, vault: Vault) -> None:
         self._callbacks = callbacks
         self._vault = vault
 
     def parsed(self, text: str, *, field: str) -> SentText:
-        """Raises `Malformed` with the path of what is wrong."""
+        """Parse a text. Raises `Malformed` with the path of what is wrong."""
         sent = parse_text(text, field=field)
         self._callbacks.checked("", sent.callback_urls)  # what is wrong with an address is so for every client
         return sent
 
     async def settle(self, sent: SentText, stored: PublicationText | None, *, key: UUID, client: str) -> SettledText:
-        held = TextSecrets(self._vault, Publication.stream(key))
+        text_secrets = TextSecrets(self._vault, Publication.stream(key))
         addresses = self._callbacks.checked(client, sent.callback_urls)
         before = {} if stored is None else {callback.id: callback for callback in stored.callbacks}
         callbacks = tuple(
-            before.get(name) if not url.has_secret_part and name in before else _callback(name, url, held)
+            before.get(name) if not url.has_secret_part and name in before else _callback(name, url, text_secrets)
             for name, url in addresses.items()
         )
-        refs = held.of_options(sent.options, stored={} if stored is None else stored.secrets)
+        refs = text_secrets.of_options(sent.options, stored={} if stored is None else stored.secrets)
         text = PublicationText(
             title=sent.title,
             description=sent.description,
@@ -57,8 +57,8 @@ class PublicationTexts:
             callbacks=tuple(callback for callback in callbacks if callback is not None),
         )
         named = await self._callbacks.named(client, {name: url.shown for name, url in addresses.items()})
-        return SettledText(text, tuple(held.encrypted), named)
+        return SettledText(text, tuple(text_secrets.encrypted), named)
 
 
-def _callback(key: UUID, url: CallbackUrl, held: TextSecrets) -> NamedCallback:
-    return NamedCallback(id=key, url=url.shown, sealed_url=held.sealed(url.whole) if url.has_secret_part else None)
+def _callback(key: UUID, url: CallbackUrl, text_secrets: TextSecrets) -> NamedCallback:
+    return NamedCallback(id=key, url=url.shown, sealed_url=text_secrets.sealed(url.whole) if url.has_secret_part else None)

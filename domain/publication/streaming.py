@@ -1,4 +1,4 @@
-"""The live stream of a publication, as a part of the aggregate: it is started and stopped, pushed meanwhile, and recreated."""
+"""The live stream of a publication, as a part of the aggregate: it is started, pushed, stopped and recreated."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from domain.publication.values import PublicationKind, PublicationState
 
 
 class StreamedPublication(AggregateRoot):
-    """`run` is the version of the event that started the present push, 0 before the first one; `served_by` is the channel whose
-    streaming server does it, if one does. `arrived`: the target had the stream once. `open`: the target is yet to be told that it
-    has ended. `creations` counts how often it began anew. `start_awaited`: it starts when its Event goes live."""
+    """The live stream of a publication. `run` is the version of the event that started the present push, 0 before the first one;
+    `served_by` is the channel whose streaming server pushes it, if one does. `arrived` says that the target had the stream once.
+    `open` says that the target has yet to be notified of its end. `creations` counts the recreations. `start_awaited` says that
+    it starts when its Event goes live."""
 
     kind: PublicationKind
     state: PublicationState
@@ -38,7 +39,7 @@ class StreamedPublication(AggregateRoot):
     # --- decisions
 
     def start(self, details: dict[str, Any] | None, *, served_by: UUID | None = None, at: datetime) -> None:
-        """One that is InProgress goes on. One that has ended is to be recreated first."""
+        """Start the push. A publication that is InProgress continues; one that has ended must be recreated first."""
         self._must_stream()
         if self.state is PublicationState.InProgress:
             return
@@ -55,24 +56,25 @@ class StreamedPublication(AggregateRoot):
             self._trigger(events.StartAwaited, at=at)
 
     def fail_start(self, state: PublicationState, reason: str, *, at: datetime) -> None:
-        """What it was to be started at does not take it."""
+        """Record that the target or the streaming server refused the start."""
         self._must_stream()
         if self.state is not PublicationState.Scheduled:
             raise PlanOutdated(self.KIND, self.key)
         self._trigger(events.Failed, at=at, state=state, reason=reason)
 
     def arrive(self, run: int, *, details: dict[str, Any], at: datetime) -> None:
-        """`run` is the push that has reached the target. Nothing of one that was stopped meanwhile."""
+        """Record that the push `run` has reached the target. A push that was stopped meanwhile is ignored."""
         if self._is_run(run) and not (self.arrived and details == self.details):
             self._trigger(events.Arrived, at=at, details=details)
 
     def fail_push(self, run: int, *, state: PublicationState, reason: str, at: datetime) -> None:
-        """The push is given up."""
+        """Record that the push is given up."""
         if self._is_run(run):
             self._trigger(events.Failed, at=at, state=state, reason=reason)
 
     def stop(self, reason: str, *, at: datetime) -> None:
-        """One that waits for its Event waits no longer; any other that is not pushed stays as it is."""
+        """Stop the push. A publication that waits for its Event stops waiting; any other that is not being pushed stays as it
+        is."""
         self._must_stream()
         if self.state is PublicationState.InProgress:
             self._trigger(events.Stopped, at=at, reason=reason)
@@ -80,7 +82,8 @@ class StreamedPublication(AggregateRoot):
             self._trigger(events.StartAwaited, at=at, awaited=False)
 
     def recreate(self, closing: str | None, *, at: datetime) -> None:
-        """`closing`: the target was told of the end of the stream; what went wrong with that. None: it was not asked."""
+        """Start over. `closing` is the error of notifying the target of the end of the stream, or empty; None means that the
+        target was not notified."""
         self._must_stream()
         if self.state is PublicationState.InProgress:
             raise Refused("the publication is InProgress; stop it first")
@@ -92,7 +95,7 @@ class StreamedPublication(AggregateRoot):
             self._trigger(events.Recreated, at=at)
 
     def close_target(self, fault: str, *, at: datetime) -> None:
-        """A push that goes on, or was started again meanwhile, is not closed."""
+        """Record that the target was closed, unless the push continues or was started again meanwhile."""
         if self.open and (self.withdrawn or self.state is not PublicationState.InProgress):
             self._trigger(events.TargetClosed, at=at, fault=fault)
 

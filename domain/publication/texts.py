@@ -1,6 +1,8 @@
-"""The text `publicationJson`: a JSON object with `title`, `description`, `callbackUrls`, and what only the target knows.
+"""The text `publicationJson`: a JSON object with `title`, `description`, `callbackUrls`, and members that only the target
+interprets.
 
-Its secrets are encrypted and stored apart, and so are addresses of callbacks with user info or a query."""
+Its secrets are encrypted and stored apart, and so are addresses of callbacks with user info or a query.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _CALLBACKS: Final = "callbackUrls"
 
 @dataclass(frozen=True, slots=True)
 class SentText:
-    """A checked publicationJson. `field` is its path in the request; `callback_urls` come with the paths of theirs."""
+    """A checked publicationJson. `field` is its path in the request; each of `callback_urls` comes with the path of its field."""
 
     field: str
     title: str
@@ -34,13 +36,13 @@ class SentText:
     options: Split = hidden(repr=False)
 
     def all_options(self) -> dict[str, Any]:
-        """The options with the secrets that were sent."""
+        """Return the options with the secrets that were sent."""
         document = opened(self.options.text, self.options.sent, members=SECRETS)
         return document if isinstance(document, dict) else {}
 
 
 def parse_text(text: str, *, field: str) -> SentText:
-    """Raises `Malformed` with the path of what is wrong."""
+    """Parse a text. Raises `Malformed` with the path of what is wrong."""
     if len(text) > LONGEST_TEXT:
         raise Malformed.at(field, f"must have at most {LONGEST_TEXT} characters")
     members = json_object(text, field=field)
@@ -65,7 +67,7 @@ def parse_text(text: str, *, field: str) -> SentText:
 
 
 class TextSecrets:
-    """Encrypts what one publication must not show. The command that stores it brings `encrypted` along."""
+    """Encrypts the secrets of one publication. The command that stores it passes `encrypted` to the vault."""
 
     def __init__(self, vault: Vault, owner: str) -> None:
         self._vault = vault
@@ -77,7 +79,7 @@ class TextSecrets:
         return self.encrypted[-1].ref
 
     def of_options(self, sent: Split, *, stored: Mapping[str, SecretRef]) -> dict[str, SecretRef]:
-        """The secrets after a write: a secret that is null or absent stays as it is while its object is there, and "" clears it."""
+        """Return the secrets after a write. A secret that is null or absent stays while its object exists, and "" clears it."""
         refs = {
             path: stored_or_new(stored.get(path), self.sealed(secret)) if secret else None for path, secret in sent.sent.items()
         }
@@ -85,7 +87,7 @@ class TextSecrets:
 
 
 async def options_with_secrets(text: PublicationText, vault: Vault, *, owner: str) -> dict[str, Any]:
-    """The options with their secrets."""
+    """Return the options with their secrets."""
     read = {place: await vault.read(ref.reference, owner=owner) for place, ref in text.secrets.items()}
     secrets = {place: secret for place, secret in read.items() if secret is not None}
     document = opened(text.options_json, secrets, members=SECRETS)

@@ -12,7 +12,7 @@ from domain.kernel.encryption import SecretRef
 from domain.kernel.named_callback import NamedCallback
 
 MOST_AT_ONCE: Final = 100
-"""Publications that one request creates: they are one append."""
+"""The number of publications that one request may create, in one append."""
 
 
 class PublicationKind(IntEnum):
@@ -21,7 +21,8 @@ class PublicationKind(IntEnum):
 
 
 class PublicationState(IntEnum):
-    """As clients know it. A film is Processing, Completed or failed; a live stream also Scheduled and InProgress."""
+    """The states of a publication as clients see them. A film is Processing, Completed or failed; a live stream also Scheduled
+    and InProgress."""
 
     Processing = 0
     Scheduled = 1
@@ -39,8 +40,8 @@ _TRANSACTIONS: Final = UUID("5f0c2c5e-0f4b-4d1c-9c39-6a4f2f5a1f7e")
 
 
 def transaction_key(transaction_id: str) -> UUID:
-    """Return the id that all publications of a request have in common: its transaction id if that is a GUID, else a GUID that
-    follows from its text, so that publications are found by the transaction id as it was sent."""
+    """Return the id that all publications of a request share: its transaction id if that is a GUID, else a GUID derived from its
+    text, so that publications are found by the transaction id that was sent."""
     try:
         return UUID(transaction_id)
     except ValueError:
@@ -48,8 +49,8 @@ def transaction_key(transaction_id: str) -> UUID:
 
 
 class PublicationText(BaseModel):
-    """What a client says of a publication. `options_json` are the members that only the target knows, as a JSON object with null in
-    place of every secret; `secrets` are these by their places."""
+    """A client's description of a publication. `options_json` are the members that only the target interprets, as a JSON object
+    with null in place of every secret; `secrets` holds these by their places."""
 
     model_config = ConfigDict(frozen=True)
 

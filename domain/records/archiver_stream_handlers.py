@@ -12,7 +12,7 @@ from domain.records.record import AmendRecord, Record, RegisterRecord
 
 
 class ArchiverStreamHandlers:
-    """The key of an archiver stream is a number."""
+    """Adds and changes archiver streams, whose keys are numbers."""
 
     def __init__(self, executor: Executor, numbers: Numbers) -> None:
         self._executor = executor
@@ -23,6 +23,6 @@ class ArchiverStreamHandlers:
         return await self._executor.execute(command, invocation=invocation)
 
     async def change(self, key: int, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
-        """Wrong times are reported before a stream that does not exist."""
+        """Change an archiver stream. Invalid times are reported before a missing stream."""
         check_times(values.get("start_time"), values.get("end_time"))
         return await self._executor.execute(AmendRecord(key, ArchiverStream, values), invocation=invocation)

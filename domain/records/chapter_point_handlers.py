@@ -21,11 +21,12 @@ from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRec
 from domain.records.row import RecordRow
 
 MAX_LEVELS: Final = 32
-"""How deep points may lie below points: a response nests them."""
+"""The maximum depth of points below points. A response nests them."""
 
 
 class ChapterPointHandlers:
-    """A plan looks at the other points of the Event, so it is made again for every try of its commands."""
+    """Adds, changes and deletes chapter points. A plan reads the other points of the Event, so it is made again for every
+    attempt."""
 
     def __init__(self, executor: Executor, records: RecordLookup, *, properties: PropertyLookup, events: EventLookup) -> None:
         self._executor = executor
@@ -36,7 +37,7 @@ class ChapterPointHandlers:
     async def add_or_change(
         self, key: UUID | None, values: Mapping[str, Any], *, properties: Sequence[PropertyChange] = (), invocation: Invocation
     ) -> Outcome[Record]:
-        """Without a key, a new point. Properties are added or changed; none is deleted."""
+        """Change a point or, without a key, add one. Properties are added or changed; none is deleted."""
         point_key = key or new_id()
 
         async def plan() -> Plan:
@@ -50,7 +51,7 @@ class ChapterPointHandlers:
     async def _upsert(
         self, key: UUID, values: Mapping[str, Any], *, new: bool
     ) -> tuple[Command[Record], Sequence[Command[Record]]]:
-        """The command for the point, and those for the points above it, which must stay where they are meanwhile."""
+        """Return the command for the point, and those for the points above it, which must not be moved meanwhile."""
         row = None if new else await self._records.find(ChapterPoint.KIND, key)
         if row is None:
             missing = [name for name in ("event_id", "start_time") if name not in values]
@@ -68,20 +69,20 @@ class ChapterPointHandlers:
         return AmendRecord(key, ChapterPoint, values, still={}), above
 
     async def _check_parent(self, key: UUID, parent: UUID, *, event_id: UUID) -> list[Command[Record]]:
-        """The parent must be another point of the same Event and not below this one. The commands change nothing; they fail when
-        a point above has another parent by the time when they are decided."""
+        """Check that the parent is another point of the same Event and not below this one. The returned commands change nothing;
+        they fail if a point above has another parent by the time they are decided."""
         points = {UUID(row.id): row.details.parent_id for row in await self._records.of_parent(ChapterPoint.KIND, event_id)}
         if parent not in points:
             raise Malformed.at("parentId", "there is no such chapter point of this Event")
         above = _path_to_top(points, parent)
         if key in above:
-            raise Malformed.at("parentId", "is the chapter point itself or one below it")
+            raise Malformed.at("parentId", "is the chapter point itself or one of its descendants")
         if len(above) + _height(points, key) > MAX_LEVELS:
-            raise Malformed.at("parentId", f"chapter points may be {MAX_LEVELS} levels deep at most")
+            raise Malformed.at("parentId", f"chapter points may be at most {MAX_LEVELS} levels deep")
         return [AmendRecord(point, ChapterPoint, {}, still={"parent_id": points.get(point)}) for point in above]
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
-        """Deletes its properties too; the points below it move up to its parent."""
+        """Delete a point and its properties. The points below it move up to its parent."""
 
         async def plan() -> Plan:
             row = await self._records.find(ChapterPoint.KIND, key)
@@ -92,7 +93,7 @@ class ChapterPointHandlers:
             owned = await self._properties.of_owner(ChapterPointProperty.KIND, key)
             return Plan(
                 (
-                    *(DeleteRecord(one.id, ChapterPointProperty, still={}) for one in owned),
+                    *(DeleteRecord(prop.id, ChapterPointProperty, still={}) for prop in owned),
                     *(AmendRecord(child.id, ChapterPoint, new_parent, still={"parent_id": key}) for child in _below(points, key)),
                     DeleteRecord(key, ChapterPoint, still=new_parent),
                 )
@@ -106,7 +107,7 @@ def _below(points: Sequence[RecordRow], key: UUID) -> list[RecordRow]:
 
 
 def _path_to_top(points: Mapping[UUID, UUID | None], start: UUID) -> list[UUID]:
-    """The point and all above it. Ends also where two points lie below each other."""
+    """Return the point and all above it. The path ends also if two points are below each other."""
     path: list[UUID] = []
     at: UUID | None = start
     while at is not None and at not in path:
@@ -116,6 +117,6 @@ def _path_to_top(points: Mapping[UUID, UUID | None], start: UUID) -> list[UUID]:
 
 
 def _height(points: Mapping[UUID, UUID | None], key: UUID) -> int:
-    """Levels from a point down to the lowest below it, its own included."""
+    """Return the number of levels from a point to the lowest below it, including its own."""
     depths = [path.index(key) + 1 for point in points if key in (path := _path_to_top(points, point))]
     return max(depths, default=1)

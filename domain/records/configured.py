@@ -1,5 +1,7 @@
-"""Records with a JSON text whose write-only members are in the vault: channels and flows; see
-docs/reference/api/conventions.md#write-only-members."""
+"""Records with a JSON text whose write-only members are in the vault: channels, flows and destinations.
+
+See docs/reference/api/conventions.md#write-only-members.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ from domain.records.record import Record
 
 
 class ConfiguredDetails(BaseModel):
-    """`configuration_json` is the text as it was sent, with null in place of every secret; `secrets` has their
-    references, by place."""
+    """Fields of a configured record. `configuration_json` is the text as it was sent, with null in place of every secret;
+    `secrets` holds their references, by place."""
 
     name: str
     configuration_json: str
@@ -41,9 +43,9 @@ class ConfiguredDetails(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SentConfiguration:
-    """The JSON text of a command: `text` without its secrets; `sent`, those secrets (None: cleared); `holders`, the places of all
-    objects in the text, with the origins of the addresses in each; `nulls`, the places of secrets that are null in it; `required`,
-    the places that must have a secret when their object is in the text."""
+    """The JSON text of a command. `text` is the text without its secrets. `sent` holds those secrets; None clears one. `holders`
+    are the places of all objects in the text, with the origins of the addresses in each. `nulls` are the places of secrets that
+    are null in it. `required` are the places that must have a secret if their object is in the text."""
 
     text: str
     sent: Mapping[str, SecretRef | None]
@@ -53,9 +55,11 @@ class SentConfiguration:
 
 
 class ConfiguredRecord(Record):
-    """In a write, a secret that is null or absent stays as it is, and "" clears it: the answer of a GET can be sent back.
+    """A record with a JSON configuration. In a write, a secret that is null or absent stays as it is, and "" clears it, so the
+    response of a GET can be sent back.
 
-    `FIELD` is the name of the text in requests, and `MEMBERS` are its write-only members."""
+    `FIELD` is the name of the text in requests, and `MEMBERS` are its write-only members.
+    """
 
     SCHEMA: ClassVar[type[Section]]
     FIELD: ClassVar[str] = "configurationJson"
@@ -68,7 +72,7 @@ class ConfiguredRecord(Record):
 
     @classmethod
     def required_secrets(cls, text: str) -> Sequence[str]:
-        """The places in a checked text where there must be a secret."""
+        """Return the places in a checked text that must have a secret."""
         return ()
 
     @classmethod
@@ -80,12 +84,12 @@ class ConfiguredRecord(Record):
         places = cls._places(stored, sent_text)
         stored_secrets = {place: stored.secrets[before] for place, before in places.items()}
         sent = {place: stored_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
-        kept = settled(stored_secrets, sent, holders=sent_text.holders)
-        cls._check_origins({place: places[place] for place in kept if place not in sent}, sent_text, stored=stored)
-        missing = [place for place in sent_text.required if place not in kept and place not in sent]
+        retained = settled(stored_secrets, sent, holders=sent_text.holders)
+        cls._check_origins({place: places[place] for place in retained if place not in sent}, sent_text, stored=stored)
+        missing = [place for place in sent_text.required if place not in retained and place not in sent]
         if missing:
             cls._check_new(missing, sent_text, stored=stored)
-        return {**values, "configuration_json": sent_text.text, "secrets": kept}
+        return {**values, "configuration_json": sent_text.text, "secrets": retained}
 
     def secrets(self) -> frozenset[UUID]:
         if self.deleted or not self.details.secrets:
@@ -94,8 +98,8 @@ class ConfiguredRecord(Record):
 
     @classmethod
     def _places(cls, stored: Any, sent_text: SentConfiguration) -> Mapping[str, str]:
-        """The places of the stored secrets, by those in the new text. A renamed entry keeps its secret if the text has null for
-        it, as a GET shows it; an entry without that member may be a different one and gets none."""
+        """Return the places of the stored secrets, by those in the new text. A renamed entry keeps its secret if the text has
+        null for it, as a GET shows it; an entry without that member may be a different one and gets none."""
         if stored is None:
             return {}
         if all(holder_of(place) in sent_text.holders for place in stored.secrets):
@@ -105,21 +109,21 @@ class ConfiguredRecord(Record):
         return {moved if moved in sent_text.nulls else place: place for place, moved in places}
 
     @classmethod
-    def _check_origins(cls, kept: Mapping[str, str], sent_text: SentConfiguration, *, stored: Any) -> None:
-        """A stored secret goes only to the origin that it was given for. `kept`: old places by new ones."""
-        if not kept:
+    def _check_origins(cls, retained: Mapping[str, str], sent_text: SentConfiguration, *, stored: Any) -> None:
+        """Check that a stored secret is only sent to the origin that it was given for. `retained` maps new places to old ones."""
+        if not retained:
             return
         before = cls.split(stored.configuration_json).holders
-        moved = [new for new, old in kept.items() if sent_text.holders[holder_of(new)] != before.get(holder_of(old))]
+        moved = [new for new, old in retained.items() if sent_text.holders[holder_of(new)] != before.get(holder_of(old))]
         if moved:
             fields = (path_inside(cls.FIELD, _counted(place, sent_text.text)) for place in moved)
-            reason = "must be sent again, for an address beside it has another scheme, host, port or key of the host"
+            reason = "must be sent again, because an address next to it has another scheme, host, port or host key"
             raise Malformed(*(FieldError(field, reason) for field in fields))
 
     @classmethod
     def _check_new(cls, missing: Sequence[str], sent_text: SentConfiguration, *, stored: Any) -> None:
-        """A required secret must come with its object. One that was cleared later is not required again: otherwise the answer of a
-        GET could not be sent back."""
+        """Check that a required secret comes with its object. A secret that was cleared later is not required again, because the
+        response of a GET could not be sent back otherwise."""
         old_holders = cls.split(stored.configuration_json).holders if stored is not None else frozenset()
         old, new = entries_of(old_holders), entries_of(sent_text.holders)
 
@@ -134,7 +138,7 @@ class ConfiguredRecord(Record):
 
 
 def _counted(place: str, text: str) -> Iterator[int | str]:
-    """The steps of a place as in other messages: entries of arrays by their index."""
+    """Yield the steps of a place as in other messages: entries of arrays by their index."""
     node: Any = json.loads(text)
     for step in json.loads(place):
         if isinstance(step, dict):

@@ -15,7 +15,8 @@ from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRec
 
 
 class RecordHandlers:
-    """`unique_field` names the field of a 400 when its value belongs to another record. Without it, that is a conflict."""
+    """Registers, amends and deletes records. `unique_field` names the field of a 400 if its value belongs to another record.
+    Without it, that is a conflict."""
 
     def __init__(self, executor: Executor, records: RecordReader) -> None:
         self._executor = executor
@@ -31,7 +32,7 @@ class RecordHandlers:
         sealed: Sequence[EncryptedSecret] = (),
         unique_field: str | None = None,
     ) -> Outcome[Record]:
-        """A new record; with `key`, the record of this key, new or changed."""
+        """Add a record or, with a `key`, add or change the record with this key."""
         command = RegisterRecord(key or new_id(), kind, values, new=key is None, sealed=sealed)
         return await self._execute(command, invocation, unique_field=unique_field)
 
@@ -49,13 +50,13 @@ class RecordHandlers:
         return await self._execute(AmendRecord(key, kind, values, sealed=sealed), invocation, unique_field=unique_field)
 
     async def delete(self, kind: type[Record], key: object, *, invocation: Invocation) -> Outcome[Record]:
-        """Raises `InUse` where something links to the record."""
+        """Delete a record. Raises `InUse` if something links to it."""
         return await self._executor.execute(DeleteRecord(key, kind), invocation=invocation)
 
     async def delete_with_properties(
         self, kind: type[Record], key: object, *, properties: type[CustomProperty], invocation: Invocation
     ) -> Outcome[Record]:
-        """The record and the custom properties that it owns: the outcome has these first."""
+        """Delete the record and its custom properties, which come first in the outcome."""
 
         async def plan() -> Plan:
             owned = (await self._records.of_owners(properties.KIND, [key])).get(str(key), ())
@@ -71,4 +72,4 @@ class RecordHandlers:
         except ClaimTaken:
             if unique_field is None:
                 raise
-            raise Malformed.at(unique_field, "is used by another one") from None
+            raise Malformed.at(unique_field, f"is already used by another {command.of.KIND.replace('_', ' ')}") from None

@@ -1,4 +1,4 @@
-"""Use cases of playlists: add Events to them and take them out."""
+"""Use cases of playlists: add Events to them and remove them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from domain.records.record import DeleteRecord, Record, RegisterRecord
 
 
 class PlaylistHandlers:
-    """For the items of playlists. Playlists themselves need no more than `RecordHandlers`."""
+    """Adds and deletes the items of playlists. Playlists themselves need no more than `RecordHandlers`."""
 
     def __init__(self, executor: Executor, records: RecordLookup, *, events: EventLookup) -> None:
         self._executor = executor
@@ -24,7 +24,7 @@ class PlaylistHandlers:
         self._events = events
 
     async def add_item(self, playlist: UUID, event: UUID, *, start_time: datetime, invocation: Invocation) -> Outcome[Record]:
-        """An Event may be in a playlist several times."""
+        """Add an Event to a playlist. It may be in the playlist several times."""
         if await self._events.by_id(event) is None:
             raise Malformed.at("eventId", "there is no such event")
         if await self._records.find(Playlist.KIND, playlist) is None:
@@ -33,7 +33,7 @@ class PlaylistHandlers:
         return await self._executor.execute(RegisterRecord(new_id(), PlaylistItem, values, new=True), invocation=invocation)
 
     async def delete_item(self, playlist: UUID, item: UUID, *, invocation: Invocation) -> Outcome[Record]:
-        """An item never moves to another playlist, so the look-up stays true until the append."""
+        """Delete an item. Items never move to another playlist, so the look-up stays true until the append."""
         row = await self._records.find(PlaylistItem.KIND, item)
         if row is None or row.details.playlist_id != playlist:
             raise NotFound(PlaylistItem.KIND, str(item))

@@ -1,4 +1,4 @@
-"""Ports of the handlers of records: look-ups, numbers. Responses read records through `RecordReader`, present or past."""
+"""Ports of the handlers of records: look-ups and numbers. Responses read present or past records through `RecordReader`."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from domain.records.row import RecordRow
 
 
 class RecordReader(Protocol):
-    """Records of any kind, at present or at any position of the log. One that does not exist, or is deleted, is not in a result."""
+    """Reads records of any kind, at present or at any position of the log. Records that do not exist or are deleted are left
+    out."""
 
     async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]:
-        """The targets of links. Of most kinds only the name: a document may be large."""
+        """Return the targets of links. For most kinds only the name is read, because a document may be large."""
         ...
 
     async def find(self, kind: str, key: object) -> RecordRow | None: ...
 
-    async def those(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
-        """In the order of the keys."""
+    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
+        """Return the records with these ids, in their order."""
         ...
 
     async def of_parent(self, kind: str, parent: object) -> Sequence[RecordRow]:
-        """In no order."""
+        """Return the records of a parent, in no particular order."""
         ...
 
     async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]:
-        """Custom properties by their owner's id, each list by category and key."""
+        """Return custom properties by their owner's id, each list sorted by category and key."""
         ...
 
 
 class RecordLookup(Protocol):
-    """Records as handlers look them up before they decide: always the present."""
+    """Finds present records for handlers, before they decide."""
 
     async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]: ...
 
     async def find(self, kind: str, key: object) -> RecordRow | None: ...
 
-    async def those(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]: ...
+    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]: ...
 
     async def named(self, kind: str, names: Iterable[str]) -> Mapping[str, RecordRow]:
-        """By whole, exact names."""
+        """Return records by their complete, exact names."""
         ...
 
     async def of_parent(self, kind: str, parent: object) -> Sequence[RecordRow]: ...
@@ -50,7 +51,7 @@ class RecordLookup(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyFilter:
-    """A filter of custom properties. Each value that is given must be equal; an empty text finds only empty texts."""
+    """A filter of custom properties. Each given value must be equal; an empty text matches only empty texts."""
 
     owner_id: str | None = None
     category: str | None = None
@@ -63,20 +64,20 @@ class PropertyFilter:
 
 
 class PropertyLookup(Protocol):
-    """Custom properties at present. `kind` is that of the property, such as `category_property`."""
+    """Finds present custom properties. `kind` is the kind of the property, such as `category_property`."""
 
     async def find(self, kind: str, key: object) -> RecordRow | None: ...
 
     async def of_owner(self, kind: str, owner: object) -> Sequence[RecordRow]:
-        """By category and key."""
+        """Return the properties of an owner, sorted by category and key."""
         ...
 
     async def matching(self, kind: str, wanted: PropertyFilter) -> Sequence[RecordRow]:
-        """The properties that match every part of the filter."""
+        """Return the properties that match every part of the filter."""
         ...
 
 
 class Numbers(Protocol):
-    """A sequence of numbers for new records. None is given twice."""
+    """A sequence of numbers for new records. No number is drawn twice."""
 
     async def draw(self) -> int: ...

@@ -19,12 +19,12 @@ from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRec
 from domain.records.row import RecordRow
 
 MAX_AT_ONCE: Final = 5000
-"""How many properties one request copies or deletes: all of them are one append, and other appends wait for it."""
+"""The number of properties that one request may copy or delete in one append, while other appends wait."""
 
 
 class PropertyHandlers:
-    """For the properties of any kind of owner. `kind` is that of the property; `owner_field` is the name of the owner's id in
-    requests, for a 400."""
+    """Changes the properties of any kind of owner. `kind` is the kind of the property; `owner_field` is the name of the owner's
+    id in requests, for a 400."""
 
     def __init__(self, executor: Executor, records: RecordLookup, *, properties: PropertyLookup) -> None:
         self._executor = executor
@@ -40,7 +40,8 @@ class PropertyHandlers:
         owner_field: str,
         invocation: Invocation,
     ) -> Outcome[Record]:
-        """The property with this id or, without an id, with this category and key. An unknown id is `NotFound`."""
+        """Add or change the property with this id or, without an id, with this category and key. Raises `NotFound` for an
+        unknown id."""
 
         async def plan() -> Plan:
             upserts = await self._upsert(kind, change, owner=owner, owner_field=owner_field)
@@ -65,7 +66,8 @@ class PropertyHandlers:
     async def add_or_change_all(
         self, kind: type[CustomProperty], owner: UUID, *, changes: Sequence[PropertyChange], invocation: Invocation
     ) -> Outcome[Record]:
-        """All or none. `places` in the result has, for each change, the index of its property among the aggregates."""
+        """Apply all changes or none. `places` in the result has, for each change, the index of its property among the
+        aggregates."""
 
         async def plan() -> Plan:
             stored = await self._properties.of_owner(kind.KIND, owner)
@@ -78,7 +80,7 @@ class PropertyHandlers:
     async def copy(
         self, kind: type[CustomProperty], source: UUID, *, target: UUID, move: bool, invocation: Invocation
     ) -> Outcome[Record]:
-        """Copies all properties of one owner to another; `move` deletes those of the source. A property of the target with the
+        """Copy all properties of one owner to another; `move` deletes those of the source. A property of the target with the
         same category and key takes the value. The first `copied` aggregates are the copies."""
 
         async def plan() -> Plan:
@@ -98,7 +100,7 @@ class PropertyHandlers:
     async def delete_matching(
         self, kind: type[CustomProperty], filter: PropertyFilter, *, owner_field: str, invocation: Invocation
     ) -> Outcome[Record]:
-        """All that match, in parts; at least one filter is required. The result says how many."""
+        """Delete all matching properties, in several appends. At least one filter is required. The result has the number."""
         if filter.empty:
             names = (owner_field, "category", "key", "value")
             raise Malformed(*(FieldError(name, "or another filter is required") for name in names))
@@ -120,7 +122,7 @@ class PropertyHandlers:
 
 def _not_too_many(rows: Sequence[RecordRow]) -> Sequence[RecordRow]:
     if len(rows) > MAX_AT_ONCE:
-        raise Refused(f"these are {len(rows)} properties; at most {MAX_AT_ONCE} are copied at once")
+        raise Refused(f"there are {len(rows)} properties; at most {MAX_AT_ONCE} can be copied at once")
     return rows
 
 

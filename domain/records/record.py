@@ -1,6 +1,6 @@
-"""Record: the aggregate of all simple resources. A resource is a *kind*: a name, fields, and which of them are unique.
+"""Record: the aggregate of all simple resources. A resource is a *kind*: a name, fields, and the fields that are unique.
 
-A kind's events are `<kind>.registered`, `.amended`, `.deleted` and `.restored`; a command that changes nothing gives no event.
+A kind's events are `<kind>.registered`, `.amended`, `.deleted` and `.restored`. A command that changes nothing results in no event.
 """
 
 from __future__ import annotations
@@ -68,13 +68,15 @@ class Record(AggregateRoot):
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
-        """The values of a command as they will be stored. `stored` has the details so far, None for a new record.
-        A kind overrides this for a rule of its own, and may refuse."""
+        """Return the values of a command as they will be stored. `stored` has the present details, None for a new record.
+
+        A kind overrides this to apply its own rules, and may refuse.
+        """
         return values
 
     @classmethod
     def _whole(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The values of a new record, which must have all required fields."""
+        """Return the values of a new record, which must have all required fields."""
         needed = (name for name, field in cls.DETAILS.model_fields.items() if field.is_required())
         missing = [name for name in needed if values.get(name) is None]
         if missing:
@@ -89,7 +91,7 @@ class Record(AggregateRoot):
 
     @classmethod
     def _event(cls, index: int) -> Any:
-        """0 registered, 1 amended, 2 deleted, 3 restored."""
+        """Return the event class: 0 registered, 1 amended, 2 deleted, 3 restored."""
         return cls.EVENTS[index]
 
     def _check_not_deleted(self) -> None:
@@ -147,7 +149,7 @@ class Record(AggregateRoot):
 
 
 def _events(kind: str, details: type[BaseModel]) -> tuple[type[DomainEvent], ...]:
-    """The events of a kind, with their topics. In an amendment every field may be absent."""
+    """Return the events of a kind, with their topics. In an amendment every field may be absent."""
     title = kind.title().replace("_", "")
     optional: dict[str, Any] = {name: (field.annotation, None) for name, field in details.model_fields.items()}
     make: Any = create_model
@@ -171,7 +173,7 @@ class _RecordCommand(Command[Record]):
 
 @dataclass(frozen=True)
 class RegisterRecord(_RecordCommand):
-    """Make a new record, or amend the one that has the key; a deleted one is restored with these values."""
+    """Add a record, or amend the one that has the key. A deleted record is restored with these values."""
 
     values: Mapping[str, Any]
     new: bool = False
@@ -195,8 +197,9 @@ class RegisterRecord(_RecordCommand):
 class _ExistingRecordCommand(_RecordCommand):
     """A command for a record that must exist.
 
-    `still` are details that a look-up found and that must not have changed since; otherwise the plan is made again
-    (`PlanOutdated`). None: the caller named the record, and gets `NotFound` when it does not exist."""
+    `still` are details that a look-up has read and that must not have changed since; otherwise the plan is made again
+    (`PlanOutdated`). None means that the caller named the record, and gets `NotFound` if it does not exist.
+    """
 
     still: Mapping[str, Any] | None = field(default=None, kw_only=True)
 
@@ -211,7 +214,7 @@ class _ExistingRecordCommand(_RecordCommand):
 
 @dataclass(frozen=True)
 class AmendRecord(_ExistingRecordCommand):
-    """Change the named fields of a record that exists."""
+    """Change the named fields of an existing record."""
 
     changes: Mapping[str, Any]
     sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)

@@ -11,7 +11,7 @@ from domain.records.record import Record
 
 @dataclass(frozen=True, slots=True)
 class RecordRow:
-    """`details` is the kind's own model."""
+    """A record as a look-up returns it. `details` is the kind's own model."""
 
     kind: str
     id: str

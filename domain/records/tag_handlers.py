@@ -12,14 +12,14 @@ from domain.records.record import AmendRecord, Record, RegisterRecord
 
 
 class TagHandlers:
-    """A name belongs to one tag only."""
+    """Adds and renames tags. A name belongs to one tag only."""
 
     def __init__(self, executor: Executor, records: RecordLookup) -> None:
         self._executor = executor
         self._records = records
 
     async def add_or_rename(self, key: UUID | None, name: str, *, invocation: Invocation) -> Outcome[Record]:
-        """With a key, the tag of this key, new or renamed. Without one, the tag that has the name, or a new one."""
+        """Add or rename the tag with this key. Without a key, return the tag that has the name, or add one."""
         if key is not None:
             return await self._executor.execute(RegisterRecord(key, Tag, {"name": name}), invocation=invocation)
         new_key = new_id()

@@ -14,7 +14,7 @@ from domain.redaction.events import LogRedacted, Part
 
 
 class Redaction(AggregateRoot):
-    """One append that erased content. It never changes."""
+    """An append that erased content. It never changes."""
 
     KIND: ClassVar[str] = "log"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS

@@ -1,1 +1,1 @@
-"""Webhooks: the record with its secrets, its address, the headers that it adds, its signing secret, and its use cases."""
+"""Webhooks: the record with its secrets, its address, its custom headers, its signing secret, and its use cases."""

@@ -25,19 +25,20 @@ _HEADERS: Final = "additional_properties_json"
 
 
 class WebhookFamily(Enum):
-    """Which changes a webhook is called for."""
+    """The kinds of changes that a webhook is called for."""
 
     SYSTEM_WIDE = auto()
     EVENT = auto()
 
 
 class WebhookDetails(BaseModel):
-    """Fields of a webhook. A webhook of one Event has `event_id`, a system-wide one has not.
+    """Fields of a webhook. A webhook of one Event has `event_id`; a system-wide one does not.
 
     `additional_properties_json` is the text as it was sent, with null in place of each credential.
 
-    `secrets` has, beside those of every endpoint, `password`, and `header:` and a name in lower case for each credential among the
-    headers."""
+    In addition to the secrets of every endpoint, `secrets` has `password`, and one entry for each credential among the headers:
+    `header:` followed by the name in lower case.
+    """
 
     event_id: UUID | None = None
     webhook_url: str
@@ -55,9 +56,10 @@ class WebhookDetails(BaseModel):
 
 
 class Webhook(Endpoint):
-    """The Event of a webhook may be deleted and restored, so the webhook has no link to it.
+    """A webhook. Its Event may be deleted and restored, so the webhook has no link to it.
 
-    `secrets` in a command are the sent ones, by their names. None clears a secret; one that is not named is kept."""
+    `secrets` in a command are the sent ones, by their names. None clears a secret; one that is not named is kept.
+    """
 
     KIND: ClassVar[str] = "webhook"
     DETAILS: ClassVar[type[BaseModel]] = WebhookDetails
@@ -70,7 +72,7 @@ class Webhook(Endpoint):
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Checks that do not depend on other fields."""
+    """Check values without regard to other fields."""
     if (url := values.get("webhook_url")) is not None:
         check_url(url, field="webhookUrl")
     if (username := values.get("username")) is not None:
@@ -86,8 +88,8 @@ def check_webhook(values: Mapping[str, Any], stored: Any) -> None:
 
 
 def extra_headers(details: WebhookDetails, decrypted: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Names and values in the order of the text. `decrypted` are the webhook's secrets by their names. A header whose credential
-    is missing there is left out."""
+    """Return names and values in the order of the text. `decrypted` are the webhook's secrets by their names. A header whose
+    credential is missing there is left out."""
     values = (
         (header.name, decrypted.get(secret_name(header.name)) if header.value is None else header.value)
         for header in headers_in(details.additional_properties_json)
@@ -110,11 +112,12 @@ def _header_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldErro
     names = {**_stored_secrets(stored), **values.get("secrets", {})}
     for index, header in enumerate(headers_in(values.get(_HEADERS))):
         if header.value is None and secret_name(header.name) not in names:
-            yield FieldError(place(index, "value"), "is required; none is stored that null would keep")
+            yield FieldError(place(index, "value"), "is required; null is only allowed if a value is stored")
 
 
 def _origin_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldError]:
-    """A stored credential goes only to the origin that it was given for. The signing secret is not sent."""
+    """Report stored credentials that would be sent to another origin than the one that they were given for. The signing secret
+    is not sent."""
     url = values.get("webhook_url")
     if stored is None or url is None or origin(url) == origin(stored.webhook_url):
         return
@@ -122,7 +125,7 @@ def _origin_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldErro
     headers = headers_in(_after(_HEADERS, values, stored))
     places = {secret_name(header.name): place(index, "value") for index, header in enumerate(headers)}
     for name in sorted(unsent - {SIGNING, PREVIOUS}):
-        yield FieldError(places.get(name, name), "must be sent again, for the address has another scheme, host or port")
+        yield FieldError(places.get(name, name), "must be sent again, because the address has another scheme, host or port")
 
 
 def _kept_secrets(values: Mapping[str, Any], stored: Any) -> dict[str, SecretRef]:

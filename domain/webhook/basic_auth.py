@@ -1,4 +1,4 @@
-"""The user name and password that a webhook calls with (RFC 7617)."""
+"""The user name and password of a webhook (RFC 7617)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check_username(username: str) -> None:
-    """RFC 7617: a colon ends the user name."""
+    """Check a user name. It may not have a colon, which ends the user name in RFC 7617."""
     if ":" in username:
         raise Malformed.at("username", "may not have a colon")
     _check_characters(username, "username")

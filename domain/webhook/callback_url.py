@@ -11,17 +11,17 @@ from domain.kernel.errors import Malformed
 from domain.kernel.urls import LONGEST_URL, check_url
 
 MOST_CALLBACKS: Final = 16
-"""Callbacks of one job: each is called for each step of the job."""
+"""The maximum number of callbacks of one job. Each is called for each step of the job."""
 
 _AUTHORITY: Final = re.compile(r"(?P<scheme>[^:/?#]*://)(?P<user>[^/?#]*)@(?P<rest>.*)", re.DOTALL)
 _ODD_USER: Final = re.compile(r"[^/]*//(?:[^/?#]*[^\x21-\x7e]|[^/?#]*\\|[^:/?#]*%3[Aa])")
-"""Characters that no URL has, or a colon in the user name: it would end it (RFC 7617)."""
+"""User info with characters that no URL has, or with a colon in the user name, which would end it (RFC 7617)."""
 _CREDENTIALS: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackUrl:
-    """`shown` is the address without user info and query; `whole` as it was sent."""
+    """A callback's address. `shown` is the address without user info and query; `whole` is the address as it was sent."""
 
     shown: str
     whole: str = field(repr=False)
@@ -32,7 +32,7 @@ class CallbackUrl:
 
 
 def parse_callback_url(url: str, *, field: str) -> CallbackUrl:
-    """Raises `Malformed`; messages never repeat the address."""
+    """Parse an address. Raises `Malformed`; messages never repeat the address."""
     if len(url) > LONGEST_URL:
         raise Malformed.at(field, f"must have at most {LONGEST_URL} characters")
     address, credentials = split_user_info(url)
@@ -43,7 +43,7 @@ def parse_callback_url(url: str, *, field: str) -> CallbackUrl:
 
 
 def split_user_info(url: str) -> tuple[str, str | None]:
-    """The URL without user info, and `user:password`; None when it has no user info."""
+    """Return the URL without user info, and `user:password`, or None if it has no user info."""
     match = _AUTHORITY.fullmatch(url)
     if match is None:
         return url, None

@@ -38,9 +38,10 @@ class _CallbackCommand(Command[Callback]):
 
 @dataclass(frozen=True)
 class NameCallback(_CallbackCommand):
-    """A job of `client` names the address: make its callback, or keep the one that exists, disabled or not.
+    """Create the callback for an address that a job of `client` names, or keep the existing one, disabled or not.
 
-    `url` has neither user info nor query. `signing` is the secret of a new callback."""
+    `url` has neither user info nor query. `signing` is the secret of a new callback.
+    """
 
     client: str
     url: str
@@ -49,7 +50,7 @@ class NameCallback(_CallbackCommand):
 
     @property
     def creates(self) -> bool:
-        """The look-up found no callback. Where another request makes it meanwhile, the append fails and is tried again."""
+        """True if the look-up found no callback. If another request creates it meanwhile, the append fails and is tried again."""
         return self.new
 
     @property
@@ -74,7 +75,7 @@ class NameCallback(_CallbackCommand):
 
 @dataclass(frozen=True)
 class KeepCallback(_CallbackCommand):
-    """One of its deliveries is sent again: it stays as long as if a job had named it."""
+    """Keep a callback whose deliveries are sent again, for as long as if a job had named it."""
 
     def act(self, root: Callback, *, at: datetime) -> None:
         root.name(at=at)
@@ -82,7 +83,7 @@ class KeepCallback(_CallbackCommand):
 
 @dataclass(frozen=True)
 class RemoveUnusedCallback(_CallbackCommand):
-    """Delete a callback if no job has named it on or after the day `before`; otherwise nothing happens."""
+    """Delete a callback if no job has named it on or after the day `before`; otherwise do nothing."""
 
     before: date
 

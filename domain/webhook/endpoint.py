@@ -1,4 +1,4 @@
-"""Endpoint: base of the records of addresses that are called with signed requests, which are webhooks and callbacks."""
+"""Endpoint: the base of webhooks and callbacks, which are addresses that are called with signed requests."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ PREVIOUS: Final = "previous"
 
 
 class Endpoint(Record):
-    """The details of a kind have `webhook_url`, `disabled_at`, and `secrets`, references into the vault: `signing`, and `previous`,
-    which also signs until `previous_until`."""
+    """An address that is called. The details of a kind have `webhook_url`, `disabled_at`, and `secrets`, references into the
+    vault: `signing`, and `previous`, which also signs until `previous_until`."""
 
     def rotate(self, signing: SecretRef, *, at: datetime) -> None:
-        """Both secrets sign for `OVERLAP`. A secret from before the present one is forgotten."""
+        """Replace the signing secret. Both secrets sign for `OVERLAP`; an older secret is forgotten."""
         self._check_not_deleted()
-        kept = {**self.details.secrets, SIGNING: signing, PREVIOUS: self.details.secrets[SIGNING]}
-        self._trigger(self._event(1), at=at, secrets=kept, previous_until=at + OVERLAP)
+        new_secrets = {**self.details.secrets, SIGNING: signing, PREVIOUS: self.details.secrets[SIGNING]}
+        self._trigger(self._event(1), at=at, secrets=new_secrets, previous_until=at + OVERLAP)
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
-        """`disabled_at` is kept to milliseconds, as a GET shows it: sent back, it changes nothing."""
+        """Truncate `disabled_at` to milliseconds, as a GET shows it, so that sending it back changes nothing."""
         disabled_at = values.get("disabled_at")
         return values if disabled_at is None else {**values, "disabled_at": to_milliseconds(disabled_at)}
 

@@ -1,4 +1,4 @@
-"""Use cases of webhooks and callbacks: add, update, disable, delete, replace the secret."""
+"""Use cases of webhooks and callbacks: add, update, disable, delete, and replace the secret."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ _HEADERS: Final = "additional_properties_json"
 
 @dataclass(frozen=True)
 class WebhookChanges:
-    """Fields of a webhook that a caller sets, credentials among them.
+    """Fields of a webhook that a caller sets, including credentials.
 
-    `password`: None keeps the stored one, the empty text clears it. None for `event_id` keeps the Event."""
+    `password` None keeps the stored one, and the empty text clears it. `event_id` None keeps the Event.
+    """
 
     values: Mapping[str, Any] = field(repr=False)
     password: str | None = field(default=None, repr=False)
 
 
 class WebhookHandlers:
-    """Credentials are encrypted before a command or an event holds them. A webhook of another family counts as missing.
+    """Changes webhooks and callbacks. Credentials are encrypted before a command or an event holds them. A webhook of another
+    family counts as missing.
 
-    `random` draws as many secret bytes as it is asked for."""
+    `random` returns as many secret bytes as requested.
+    """
 
     def __init__(
         self, executor: Executor, records: RecordLookup, *, events: EventLookup, vault: Vault, random: Callable[[int], bytes]
@@ -52,7 +55,7 @@ class WebhookHandlers:
         self._random = random
 
     async def add(self, changes: WebhookChanges, *, invocation: Invocation) -> Outcome[Webhook]:
-        """A new webhook, system-wide or of an Event. The outcome has its signing secret; its result says `added`."""
+        """Add a webhook, system-wide or of an Event. The outcome has its signing secret, and `added` in its result."""
         key = new_id()
         values, encrypted = self._encrypt(key, changes)
         secret, signing = self._new_secret(Webhook, key)
@@ -91,7 +94,7 @@ class WebhookHandlers:
         return await self._executor.execute(AmendRecord(key, Callback, {"disabled_at": disabled_at}), invocation=invocation)
 
     async def disable(self, key: UUID, *, at: datetime, invocation: Invocation) -> Outcome[Endpoint]:
-        """Disable an enabled endpoint. Raises `Conflict` where it is disabled or deleted already."""
+        """Disable an enabled endpoint. Raises `Conflict` if it is already disabled or deleted."""
         kind = await self._kind(key)
 
         async def plan() -> Plan:
@@ -104,23 +107,23 @@ class WebhookHandlers:
         return await self._executor.execute(DeleteRecord(key, await self._kind(key)), invocation=invocation)
 
     async def keep(self, key: UUID, *, invocation: Invocation) -> None:
-        """Deliveries of the endpoint are to be sent again, so it is not removed meanwhile."""
+        """Keep the endpoint, because its deliveries are to be sent again."""
         if await self._kind(key) is Callback:
             await self._executor.execute(KeepCallback(key), invocation=invocation)
 
     async def rotate_secret(self, key: UUID, *, invocation: Invocation) -> Outcome[Endpoint]:
-        """A new signing secret for a webhook of any family, or a callback. The outcome has it."""
+        """Create a new signing secret for a webhook of any family, or a callback. The outcome has it."""
         kind = await self._kind(key)
         secret, encrypted = self._new_secret(kind, key)
         outcome = await self._executor.execute(RotateSecret(key, kind, encrypted), invocation=invocation)
         return replace(outcome, secrets={"secret": secret})
 
     async def _kind(self, key: UUID) -> type[Endpoint]:
-        """Of the endpoint that has this id. A missing one counts as a webhook."""
+        """Return the class of the endpoint with this id. A missing one counts as a webhook."""
         return Webhook if await self._records.find(Callback.KIND, key) is None else Callback
 
     def _encrypt(self, key: UUID, changes: WebhookChanges) -> tuple[dict[str, Any], Sequence[EncryptedSecret]]:
-        """The values that events may hold, and the encrypted secrets that go along with the command."""
+        """Return the values that events may hold, and the encrypted secrets of the command."""
         values = {name: value for name, value in changes.values.items() if name != "event_id" or value is not None}
         credentials: dict[str, str] = {}
         if changes.password is not None:
@@ -144,7 +147,7 @@ class WebhookHandlers:
         return self._vault.encrypt(secret, owner=kind.stream(key))
 
     async def _check_event(self, values: Mapping[str, Any], stored: UUID | None) -> None:
-        """An Event that was deleted after the webhook was made may stay its Event."""
+        """Check that a new Event exists. An Event that was deleted after the webhook was added may remain its Event."""
         event = values.get("event_id", stored)
         if event != stored and await self._events.by_id(event) is None:
             raise NotFound(MediaEvent.KIND, str(event))

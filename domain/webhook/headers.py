@@ -1,4 +1,4 @@
-"""Request headers of a webhook's own: the text `additionalPropertiesJson`. docs/reference/api/webhooks.md#headers-of-your-own.
+"""Custom request headers of a webhook: the text `additionalPropertiesJson`. docs/reference/api/webhooks.md#headers-of-your-own.
 
 The text is stored as it was sent, with null in place of each credential. Credentials are stored in the vault, by the names of their
 headers.
@@ -28,7 +28,7 @@ _RESERVED_BEGINNINGS: Final = ("content-", "webhook-", "proxy-")
 
 
 class Header(ClosedSection):
-    """A null value means the stored credential."""
+    """A header. A null value stands for the stored credential."""
 
     name: str
     value: str | None
@@ -48,14 +48,15 @@ class SplitHeaders:
 
 
 def split_credentials(text: str) -> SplitHeaders:
-    """Raises `Malformed`, which names the path in the text and never repeats what was sent."""
+    """Separate a text from its credentials. Raises `Malformed`, which names the path in the text and never repeats what was
+    sent."""
     headers = _read(text)
     faults = [fault for index, header in enumerate(headers) for fault in _faults(header, index)]
     seen: set[str] = set()
     for index, header in enumerate(headers):
         if hints_at_credential(header.name):
             if secret_name(header.name) in seen:
-                faults.append(FieldError(place(index, "name"), "is there twice; a header with a credential comes once"))
+                faults.append(FieldError(place(index, "name"), "occurs twice; a header with a credential may occur once"))
             seen.add(secret_name(header.name))
     if faults:
         raise Malformed(*faults)
@@ -68,12 +69,12 @@ def split_credentials(text: str) -> SplitHeaders:
 
 
 def headers_in(text: str | None) -> tuple[Header, ...]:
-    """The headers of a stored text."""
+    """Return the headers of a stored text."""
     return _HeaderDocument.model_validate_json(text).headers if text is not None else ()
 
 
 def notifications_in(text: str | None) -> tuple[str, ...]:
-    """What a stored text asks for beside the changes of Events."""
+    """Return the notifications that a stored text requests in addition to changes of Events."""
     return _HeaderDocument.model_validate_json(text).notifications if text is not None else ()
 
 
@@ -112,8 +113,8 @@ def _faults(header: Header, index: int) -> Iterator[FieldError]:
 
 
 def _masked(text: str, headers: tuple[Header, ...]) -> str:
-    """The same text, with null in place of each credential. Each entry has two members, so their order says which header they
-    belong to."""
+    """Return the text with null in place of each credential. Each entry has two members, so their order determines the header
+    that they belong to."""
     members = iter([header for header in headers for _ in range(2)])
 
     def mask(member: re.Match[str]) -> str:

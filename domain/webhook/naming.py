@@ -1,4 +1,4 @@
-"""Callbacks that a client names by their addresses: what is checked of these, and how a callback is made or kept."""
+"""Callbacks that a client names by their addresses: the checks of the addresses, and the commands that create or keep callbacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from domain.webhook.commands import NameCallback
 
 
 class CallbackNaming:
-    """`new_signing_secret` draws the secret of a callback that does not exist yet."""
+    """Names callbacks. `new_signing_secret` draws the secret of a callback that does not exist yet."""
 
     def __init__(self, vault: Vault, records: RecordLookup, *, clock: Clock, new_signing_secret: Callable[[], str]) -> None:
         self._vault = vault
@@ -24,9 +24,10 @@ class CallbackNaming:
         self._new_signing_secret = new_signing_secret
 
     def checked(self, client: str, urls: Sequence[tuple[str, str]]) -> dict[UUID, CallbackUrl]:
-        """The addresses by the ids of their callbacks.
+        """Return the addresses by the ids of their callbacks.
 
-        Each of `urls` comes after the path of its field. Raises `Malformed` with every one that is invalid."""
+        Each of `urls` comes after the path of its field. Raises `Malformed` with every invalid one.
+        """
         addresses: dict[UUID, CallbackUrl] = {}
         errors: list[FieldError] = []
         for path, text in urls:
@@ -38,17 +39,17 @@ class CallbackNaming:
             if addresses.setdefault(callback_key(client=client, url=url.shown), url) != url:
                 errors.append(FieldError(path, "differs from another callback in its user info or query only"))
             if len(addresses) > MOST_CALLBACKS:
-                errors.append(FieldError(path, f"is one too many: there may be {MOST_CALLBACKS} callbacks"))
+                errors.append(FieldError(path, f"exceeds the limit of {MOST_CALLBACKS} callbacks"))
                 break
         if errors:
             raise Malformed(*errors)
         return addresses
 
     async def named(self, client: str, urls: Mapping[UUID, str]) -> Sequence[NameCallback]:
-        """The commands for the append of what names these callbacks. None for a callback that was named today."""
+        """Return the commands that name these callbacks. A callback that was named today needs none."""
         if not urls:
             return ()
-        existing = {UUID(row.id): row.details.named_on for row in await self._records.those(Callback.KIND, urls)}
+        existing = {UUID(row.id): row.details.named_on for row in await self._records.by_ids(Callback.KIND, urls)}
         today = self._clock().date()
         return [self._command(key, client, url, new=key not in existing) for key, url in urls.items() if existing.get(key) != today]
 

@@ -8,16 +8,16 @@ from typing import Final
 
 BYTES: Final = 32
 OVERLAP: Final = timedelta(hours=24)
-"""How long requests also carry a signature of the secret that was replaced."""
+"""The time during which requests also carry a signature of the replaced secret."""
 
 _PREFIX: Final = "whsec_"
 
 
 def encode_secret(key: bytes) -> str:
-    """The text that the subscriber gets, once."""
+    """Return the text of a secret, which the subscriber gets once."""
     return _PREFIX + b64encode(key).decode()
 
 
 def decode_secret(secret: str) -> bytes:
-    """The bytes to sign with."""
+    """Return the bytes to sign with."""
     return b64decode(secret.removeprefix(_PREFIX), validate=True)

@@ -62,7 +62,7 @@ class _Past:
     async def find(self, kind: str, key: object) -> RecordRow | None:
         return next(iter(await self._rows([f"{kind}:{key}"])), None)
 
-    async def those(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
+    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
         links = [(kind, str(key)) for key in keys]
         rows = await self.shown(links)
         return [rows[link] for link in links if link in rows]

@@ -150,7 +150,7 @@ class RecordQueries:
         rows = [self._row(row) for row in await self._database.rows(statement, _ends(names))]
         return {(row.kind, row.details.name): row for row in rows}
 
-    async def those(self, kind: str, keys: Iterable[object]) -> list[RecordRow]:
+    async def by_ids(self, kind: str, keys: Iterable[object]) -> list[RecordRow]:
         """Return records of a kind by their ids, in the order of the ids. Unknown ids are left out."""
         links = [(kind, str(key)) for key in keys]
         rows = await self.linked(links)

@@ -209,7 +209,7 @@ class MemoryRecords:
     async def find(self, kind: str, key: object) -> RecordRow | None:
         return next((row for row in self.all(kind) if row.id == str(key)), None)
 
-    async def those(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
+    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
         return [row for key in keys if (row := await self.find(kind, key)) is not None]
 
     async def named(self, kind: str, names: Iterable[str]) -> Mapping[str, RecordRow]:

@@ -316,7 +316,7 @@ async def test_a_job_is_not_resumed_beside_another_one_of_its_event(call: Call, 
     for command in commands:
         await engine.inner.executor.execute(command, invocation=Invocation.by("admin"))
     await call("pause", old)
-    refused = f"medialedger: the job {present} (vod_package) makes files of this Event\n"
+    refused = f"medialedger: job {present} (vod_package) is still producing files for this Event\n"
     assert await call("resume", old) == (1, "", refused)
     assert await engine.topics(old) == ["accepted", "paused"]
 

@@ -67,7 +67,7 @@ async def test_a_deleted_record_is_in_no_result_but_keeps_its_row(inner: Core) -
     await do(inner, DeleteRecord(str(key), Room))
     queries = queries_of(inner)
     assert await queries.find("room", key) is await queries.by_reference("room", "h") is None
-    assert await queries.all("room") == await queries.those("room", [key]) == []
+    assert await queries.all("room") == await queries.by_ids("room", [key]) == []
     assert await queries.named("room", ["Hall"]) == {}
     assert await queries.shown([("room", str(key))]) == {}
     assert [row[2:4] for row in await table(inner.database, RECORD_VIEW)] == [(2, True)]
@@ -101,7 +101,7 @@ async def test_names_are_whole_and_exact(inner: Core) -> None:
 async def test_records_come_in_the_requested_order(inner: Core) -> None:
     for number in (1, 2, 3):
         await tag(inner, number, f"tag {number}")
-    records = await queries_of(inner).those("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
+    records = await queries_of(inner).by_ids("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
     assert [row.details.name for row in records] == ["tag 3", "tag 1"]
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.ports import Executor, Invocation
-from domain.webhook.callback import KEPT
+from domain.webhook.callback import RETENTION
 from domain.webhook.commands import RemoveUnusedCallback
 from projections.deliveries.unused_callbacks import FIRST, forget, read_to, without_jobs, without_pending
 from projections.kernel.background_task import BackgroundTask
@@ -45,7 +45,7 @@ class CallbackRemoval(BackgroundTask):
     async def remove(self) -> int:
         """Remove unused callbacks, and return the number of those that were unused. Wait until the fan-out has read the events of
         their jobs."""
-        before, after, removed = (self._clock() - KEPT).date(), FIRST, 0
+        before, after, removed = (self._clock() - RETENTION).date(), FIRST, 0
         while page := await without_jobs(self._database, named_before=before, after=after):
             await self._until_read(page.position)
             removed += await self._remove(await without_pending(self._database, page.callbacks), before)
@@ -73,5 +73,5 @@ class CallbackRemoval(BackgroundTask):
     async def _turn(self) -> None:
         removed = await self.remove()
         if removed:
-            _log.info("removed %d callbacks that no job has named for %d days", removed, KEPT.days)
+            _log.info("removed %d callbacks that no job has named for %d days", removed, RETENTION.days)
         await asyncio.sleep(self._every)

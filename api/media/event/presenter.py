@@ -87,7 +87,7 @@ class EventPresenter:
         linked_rows = await reader.shown(links.values())
         records = {of: linked_rows[link] for of, link in links.items() if link in linked_rows}
         properties = await reader.of_owners(CategoryProperty.KIND, categories.values()) if categories else {}
-        thumbnail_flows = await reader.those(Flow.KIND, flows) if flows else ()
+        thumbnail_flows = await reader.by_ids(Flow.KIND, flows) if flows else ()
         shown = {
             number: responses.Category.of(row, properties.get(key, ()))
             for number, key in categories.items()

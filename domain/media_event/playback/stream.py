@@ -33,13 +33,13 @@ class StreamSource:
 
     @classmethod
     def read(cls, text: str, *, field: str = "streamSource") -> StreamSource:
-        """The source with this name, in any case, or this number."""
+        """Return the source with this name, in any case, or this number."""
         if re.fullmatch(r"[0-9]{1,4}[0-4]|[0-4]", text):
             return cls(StreamPlace(int(text) % 10), int(text) // 10)
         named = re.fullmatch(r"([A-Z_]+)_INDEX_([0-9]{1,4})", text.upper())
         if named and named[1] in StreamPlace.__members__:
             return cls(StreamPlace[named[1]], int(named[2]))
-        raise Malformed.at(field, "is no stream source; they are named like CDN_PRIMARY_INDEX_0")
+        raise Malformed.at(field, "is not a stream source; an example is CDN_PRIMARY_INDEX_0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,10 @@ class StreamUrl:
 
 
 def split_url(url: str) -> tuple[str, str, str]:
-    """Address, query and fragment, split at `?` and `#` only.
+    """Split a URL into address, query and fragment, at `?` and `#` only.
 
-    A configured text need not be a URL; `urllib.parse.urlsplit` raises for some, such as `http://[`."""
+    A configured text need not be a URL; `urllib.parse.urlsplit` raises for some, such as `http://[`.
+    """
     rest, _, fragment = url.partition("#")
     address, _, query = rest.partition("?")
     return address, query, fragment
@@ -70,25 +71,26 @@ def join_url(address: str, *, query: str, fragment: str) -> str:
 
 
 def url_below(base: str, path: str) -> str:
-    """The URL of `path` below a base URL, whose query is kept; "" without a base."""
+    """Return the URL of `path` below a base URL, whose query is kept; "" without a base."""
     address, query, fragment = split_url(base)
     return join_url(f"{address.rstrip('/')}/{path}", query=query, fragment=fragment) if address else ""
 
 
 def with_parameters(url: str, parameters: Mapping[str, str]) -> str:
-    """The URL with `parameters` added to its query.
+    """Return the URL with `parameters` added to its query.
 
-    A parameter with the same name is replaced, because servers differ in which of two they use. Others stay as written."""
+    A parameter with the same name is replaced, because servers differ in which of two they use. Others stay as written.
+    """
     if not parameters:
         return url
     address, query, fragment = split_url(url)
-    kept = [part for part in query.split("&") if part and part.partition("=")[0] not in parameters]
+    retained = [part for part in query.split("&") if part and part.partition("=")[0] not in parameters]
     added = [f"{name}={encoded(value, safe=':/')}" for name, value in parameters.items()]
-    return join_url(address, query="&".join(kept + added), fragment=fragment)
+    return join_url(address, query="&".join(retained + added), fragment=fragment)
 
 
 def encoded(text: str, *, safe: str = "") -> str:
-    """The text percent-encoded as UTF-8. A lone surrogate becomes `?` instead of an error."""
+    """Return the text percent-encoded as UTF-8. A lone surrogate becomes `?` instead of an error."""
     return quote(text, safe=safe, errors="replace")
 
 

@@ -13,7 +13,7 @@ _URL_SCHEMES = ("http://", "https://")
 
 
 def thumbnail_flow(details: EventDetails) -> UUID | None:
-    """The flow whose storage holds the thumbnail; None without one, or if the thumbnail is a URL."""
+    """Return the flow whose storage contains the thumbnail; None without a thumbnail, or if it is a URL."""
     thumbnail = details.thumbnail
     if not thumbnail or _is_url(thumbnail):
         return None
@@ -21,7 +21,7 @@ def thumbnail_flow(details: EventDetails) -> UUID | None:
 
 
 def thumbnail_url(details: EventDetails, *, storage: Mapping[UUID, str], content_id: str) -> str:
-    """The URL; "" without one. `storage` holds the public storage URLs of flows by their ids."""
+    """Return the URL, or "" without a thumbnail. `storage` holds the public storage URLs of flows by their ids."""
     thumbnail = details.thumbnail
     if not thumbnail or _is_url(thumbnail):
         return thumbnail or ""

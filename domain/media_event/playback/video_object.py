@@ -1,7 +1,7 @@
 """The Video object of an Event: every address at which it can be watched at this moment.
 
-A pure function of the Event, the configurations of its channel and flow, and the request. docs/reference/playback.md says which
-array is filled in which state. A text without a value is "".
+It is a pure function of the Event, the configurations of its channel and flow, and the request. docs/reference/playback.md says
+which array is filled in which state. A text without a value is "".
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PlayerAddresses:
 
 @dataclass(frozen=True, slots=True)
 class PublishingPointUrl:
-    """A publishing point in the Video object, with what its prober last heard."""
+    """A publishing point in the Video object, with the last report of its prober."""
 
     url: str
     state: str = UNKNOWN
@@ -125,7 +125,7 @@ class Video:
 
 
 def current_flow(details: EventDetails) -> UUID | None:
-    """The flow from which the Event plays in its present state."""
+    """Return the flow from which the Event plays in its present state."""
     if details.state in REMIX:
         return details.remixflow_id or details.flow_id
     if details.state in ARCHIVER:
@@ -189,7 +189,7 @@ def _state_urls(
 def _profile_urls(
     event: PlayableEvent, *, channel: ChannelConfiguration, request: PlaybackRequest
 ) -> dict[str, tuple[StreamUrl, ...]]:
-    """The live URLs of each playout profile, by its id. Of several profiles with one id the first is used."""
+    """Return the live URLs of each playout profile, by its id. If several profiles have one id, the first is used."""
     urls: dict[str, tuple[StreamUrl, ...]] = {}
     for profile in channel.playout_profiles if _shows_live(event, request) else ():
         urls.setdefault(profile.id, _stream_urls(event, ((0, stream) for stream in profile.streams), request=request))
@@ -197,16 +197,18 @@ def _profile_urls(
 
 
 def _shows_live(event: PlayableEvent, request: PlaybackRequest) -> bool:
-    """Whether live URLs are shown. Those of an unpublished stream only with `viewUnpublished`."""
+    """Return True if live URLs are shown. Those of an unpublished stream are shown only with `viewUnpublished`."""
     return event.state in LIVE and (event.state != EventState.LIVE_UNPUBLISHED or request.view_unpublished)
 
 
 def _stream_urls(
     event: PlayableEvent, streams: Iterable[tuple[int, StreamAddresses]], *, request: PlaybackRequest
 ) -> tuple[StreamUrl, ...]:
-    """URLs in the order of the configuration, and for each stream in the order of its places.
+    """Return URLs in the order of the configuration, and for each stream in the order of its places.
 
-    The private URL is for viewers of unpublished content: first in a state that is not public, absent in a public one."""
+    The private URL is for viewers of unpublished content: it comes first in a state that is not public, and is absent in a public
+    one.
+    """
     shared = [place for place in StreamPlace if place is not StreamPlace.PRIVATE]
     places = shared if event.state in PUBLIC else [StreamPlace.PRIVATE, *shared]
     parameters, content = _parameters(event, request), encoded(event.content_id)
@@ -224,10 +226,11 @@ def _filled(stream: StreamAddresses, place: StreamPlace, event: PlayableEvent, c
 
 
 def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str]:
-    """The query parameters, named as Unified Origin names them.
+    """Return the query parameters, named as Unified Origin names them.
 
     Live URLs get the DVR window and the bitrates of the Event. All URLs get `vbegin`, `vend` and the audio-only filter. `vbegin`
-    and `vend` are a time in UTC or a time from the start, and can be given alone; Unified Origin's `t=start-end` cannot."""
+    and `vend` are a time in UTC or a time from the start, and can be used alone; Unified Origin's `t=start-end` cannot.
+    """
     limits = {
         "dvr_window_length": event.dvr_length,
         "max_bitrate": event.max_bitrate,
@@ -248,14 +251,14 @@ def _point(point: StreamPoint) -> str:
 
 
 def _of_profile(profiles: Mapping[str, Sequence[StreamUrl]], profile_id: UUID | None) -> Sequence[StreamUrl]:
-    """The URLs of the profile with this id; empty without one. Configured ids may have braces or no dashes."""
+    """Return the URLs of the profile with this id; empty without one. Configured ids may have braces or no dashes."""
     digits = profile_id.hex if profile_id else None
     return next((urls for key, urls in profiles.items() if re.sub("[{}-]", "", key).lower() == digits), ())
 
 
 def _mp4_url(event: PlayableEvent, storage_url: str) -> str:
-    """The URL of the MP4 file, `<contentId>/<contentId>.mp4`; "" unless `mp4State` is AVAILABLE, and for a protected Event, whose
-    file nobody gets: it is in the clear."""
+    """Return the URL of the MP4 file, `<contentId>/<contentId>.mp4`. It is "" unless `mp4State` is AVAILABLE, and for a
+    protected Event, whose file is never delivered because it is not encrypted."""
     if event.vod_drm or event.mp4_state != Mp4State.AVAILABLE:
         return ""
     content_id = encoded(event.content_id)
@@ -280,7 +283,8 @@ class _Player:
 def _player(
     event: PlayableEvent, *, page: str, player: PlayerAddresses, streams: Sequence[StreamUrl], request: PlaybackRequest
 ) -> _Player:
-    """The player's URLs. They carry the first current stream as `src`, because a public web page has no API key to ask for it."""
+    """Return the player's URLs. They carry the first current stream as `src`, because a public web page has no API key to
+    request it."""
     query = {"src": streams[0].url} if streams else {}
     query |= {"autoStart": "true"} if request.auto_start else {}
     base = player.page(page, event.id)
@@ -289,7 +293,7 @@ def _player(
 
 
 def _iframe(url: str, *, title: str) -> str:
-    """An HTML iframe; title and address are escaped."""
+    """Return an HTML iframe. Title and address are escaped."""
     if not url:
         return ""
     return (

@@ -24,7 +24,8 @@ class ArchiverStreamDetails(BaseModel):
 
 
 class ArchiverStream(Record):
-    """Kept as the archiver reports it: the service itself records and deletes nothing, and nothing expires."""
+    """An archiver stream, stored as the archiver reports it: the service itself records and deletes nothing, and nothing
+    expires."""
 
     KIND: ClassVar[str] = "archiver_stream"
     DETAILS: ClassVar[type[BaseModel]] = ArchiverStreamDetails
@@ -39,6 +40,6 @@ class ArchiverStream(Record):
 
 
 def check_times(start: datetime | None, end: datetime | None) -> None:
-    """A recording does not end before it starts; without both times there is nothing to check."""
+    """Check that a recording does not end before it starts. Without both times there is nothing to check."""
     if start is not None and end is not None and end < start:
         raise Malformed.at("endTime", "must not be before startTime")

@@ -13,11 +13,11 @@ from domain.kernel.stream_time import stream_point
 from domain.records.record import Record
 
 EVENT: Final = "event"
-"""The kind of what a chapter point belongs to."""
+"""The kind of a chapter point's owner."""
 
 
 class ChapterPointDetails(BaseModel):
-    """Times are ISO 8601 or `hh:mm:ss[.fff]` from the start of the stream, kept as sent."""
+    """Fields of a chapter point. Times are ISO 8601 or `hh:mm:ss[.fff]` from the start of the stream, stored as sent."""
 
     event_id: UUID
     parent_id: UUID | None = None
@@ -29,7 +29,7 @@ class ChapterPointDetails(BaseModel):
 
 
 class ChapterPoint(Record):
-    """A point belongs to an Event without a link: the Event may be deleted and restored without it."""
+    """A chapter point. It refers to its Event without a link, so the Event can be deleted and restored independently."""
 
     KIND: ClassVar[str] = "chapter_point"
     DETAILS: ClassVar[type[BaseModel]] = ChapterPointDetails
@@ -45,7 +45,8 @@ class ChapterPoint(Record):
 
 
 def check_times(values: Mapping[str, Any], stored: Any) -> None:
-    """A chapter point does not end before it starts. A time from the start of the stream and a date-time cannot be compared."""
+    """Check that a chapter point does not end before it starts. A time from the start of the stream and a date-time cannot be
+    compared."""
     start, end = (values.get(name, getattr(stored, name, None)) for name in ("start_time", "end_time"))
     if stream_point(end, field="endTime").is_before(stream_point(start, field="startTime")):
         raise Malformed.at("endTime", "is before startTime")

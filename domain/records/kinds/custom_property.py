@@ -1,5 +1,8 @@
 """Custom properties: further values of a category, a chapter point or a destination. Category and key together are unique per
-owner; see docs/reference/api/custom-properties.md#unique-pairs."""
+owner.
+
+See docs/reference/api/custom-properties.md#unique-pairs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from domain.records.record import Record
 
 
 class PropertyDetails(BaseModel):
-    """`owner_id` is the category, chapter point or destination that has the property; `category` is a text, not a link."""
+    """Fields of a property. `owner_id` is the category, chapter point or destination that has the property; `category` is a
+    text, not a link."""
 
     owner_id: UUID
     category: str
@@ -31,7 +35,7 @@ class CustomProperty(Record):
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
-        """A property never moves to another owner."""
+        """Refuse to move a property to another owner."""
         if stored is not None and values.get("owner_id", stored.owner_id) != stored.owner_id:
             raise Conflict(f"the property belongs to another {cls.LINKS['owner_id'].replace('_', ' ')}")
         return values
@@ -43,7 +47,7 @@ class CategoryProperty(CustomProperty):
 
 
 class DestinationPropertyDetails(PropertyDetails):
-    """`client` is the client that wrote it last."""
+    """Fields of a destination's property. `client` is the client that wrote it last."""
 
     client: str = ""
 

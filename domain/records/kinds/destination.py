@@ -1,4 +1,5 @@
-"""Destination: a platform or a server that publications go to, and how it is reached; see docs/reference/api/destinations.md."""
+"""Destination: a platform or a server that receives publications, with its configuration; see
+docs/reference/api/destinations.md."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ _TRIED = ("target", "configuration_json", "secrets")
 
 
 class DestinationDetails(ConfiguredDetails):
-    """`active`: an activation has reached the target as it is configured now."""
+    """Fields of a destination. `active` says that an activation has reached the target with its present configuration."""
 
     target: Target
     active: bool = False
 
 
 class Destination(ConfiguredRecord):
-    """What its configuration must have depends on its target."""
+    """A destination. Its target determines the schema of its configuration."""
 
     KIND: ClassVar[str] = "destination"
     DETAILS: ClassVar[type[BaseModel]] = DestinationDetails
@@ -34,7 +35,7 @@ class Destination(ConfiguredRecord):
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
-        """Another target gets none of the secrets of the one before. What was not tried is not active."""
+        """Drop the secrets if the target changes, and deactivate a destination whose tested configuration changes."""
         if stored is None:
             return super().settled(values, None)
         is_other = values.get("target", stored.target) != stored.target

@@ -10,7 +10,7 @@ from domain.records.record import Record
 
 
 class EventTypeDetails(BaseModel):
-    """`colour` is #rgb or #rrggbb, as sent."""
+    """Fields of an event type. `colour` is #rgb or #rrggbb, as sent."""
 
     name: str
     reference_id: str | None = None

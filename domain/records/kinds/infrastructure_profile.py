@@ -11,7 +11,8 @@ from domain.records.record import Record
 
 
 class InfrastructureProfileDetails(BaseModel):
-    """`configuration_json` is kept as it was sent; its schema: `domain/configuration/profile.py`."""
+    """Fields of an infrastructure profile. `configuration_json` is stored as it was sent; its schema is in
+    `domain/configuration/profile.py`."""
 
     name: str
     reference_id: str | None = None

@@ -14,7 +14,8 @@ class PlaylistDetails(BaseModel):
 
 
 class Playlist(Record):
-    """Items refer to their playlist, which has no list of them: items that are added at the same time do not conflict."""
+    """A playlist. Items refer to their playlist, which has no list of them, so that items which are added at the same time do
+    not conflict."""
 
     KIND: ClassVar[str] = "playlist"
     DETAILS: ClassVar[type[BaseModel]] = PlaylistDetails

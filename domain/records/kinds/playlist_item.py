@@ -19,7 +19,7 @@ class PlaylistItemDetails(BaseModel):
 
 
 class PlaylistItem(Record):
-    """It refers to its Event without a link: the Event may be deleted and restored without it."""
+    """A playlist item. It refers to its Event without a link, so the Event can be deleted and restored independently."""
 
     KIND: ClassVar[str] = "playlist_item"
     DETAILS: ClassVar[type[BaseModel]] = PlaylistItemDetails

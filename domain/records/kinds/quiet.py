@@ -1,4 +1,4 @@
-"""Quiet: whether anything may leave the installation; see docs/how-to/keep-the-product-quiet.md."""
+"""Quiet mode, in which nothing leaves the installation; see docs/how-to/keep-the-product-quiet.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class QuietDetails(BaseModel):
 
 
 class Quiet(Record):
-    """There is one record, for the whole installation. Without it the installation is not quiet."""
+    """The quiet mode. There is one record for the whole installation. Without it the installation is not quiet."""
 
     KIND: ClassVar[str] = "quiet"
     DETAILS: ClassVar[type[BaseModel]] = QuietDetails

@@ -1,4 +1,4 @@
-"""Room: where an Event takes place; see docs/reference/api/rooms.md."""
+"""Room: the place of an Event; see docs/reference/api/rooms.md."""
 
 from __future__ import annotations
 

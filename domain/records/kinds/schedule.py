@@ -1,5 +1,7 @@
-"""Schedule: repeated work of the job engine for one client. There is one, `queue_scheduled_jobs`; see
-docs/reference/api/job-engine.md#schedule."""
+"""Schedule: repeated work of the job engine for one client. There is one, `queue_scheduled_jobs`.
+
+See docs/reference/api/job-engine.md#schedule.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ class ScheduleDetails(BaseModel):
 
 
 class Schedule(Record):
-    """Its key is `<client>:<name>`. A schedule is active until it is switched off."""
+    """A schedule. Its key is `<client>:<name>`. It is active until it is switched off."""
 
     KIND: ClassVar[str] = "schedule"
     DETAILS: ClassVar[type[BaseModel]] = ScheduleDetails

@@ -1,6 +1,6 @@
 """Setting: a number, text or flag of a client that configures the job engine; see docs/reference/api/job-engine.md#settings.
 
-Defaults are here and nowhere else. Clients may set names of their own, which the engine ignores.
+This is the only place of the defaults. Clients may also set names of their own, which the engine ignores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from domain.kernel.errors import Malformed
 from domain.records.record import Record
 
 Value = int | float | str | bool | None
-"""None is "no limit", where a setting may be without one."""
+"""The value of a setting. None means "no limit", for settings that allow it."""
 
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "max_jobs": (0, 10_000),
@@ -35,7 +35,7 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
 }
 _UNLIMITED: Final = frozenset({"max_webhooks"})
 MOST_JOBS: Final = 100
-"""The ceiling of `max_jobs` that a client sets for itself."""
+"""The limit of `max_jobs` that a client may set for itself."""
 _OF_ADMINS: Final = frozenset({"max_waiting_jobs", "max_webhooks", "max_content_keys"})
 _FRACTIONS: Final = frozenset({"retry_delay"})
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -44,8 +44,8 @@ _LONGEST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """The settings of one client that the engine knows. `retry_delay` and `schedule_interval` are seconds; a job with a priority
-    below `priority_threshold` may take one of the `priority_slots`."""
+    """The settings of one client that the engine uses. `retry_delay` and `schedule_interval` are in seconds; a job with a
+    priority below `priority_threshold` may take one of the `priority_slots`."""
 
     max_jobs: int = 2
     priority_slots: int = 0
@@ -54,15 +54,16 @@ class EngineSettings:
     retry_delay: float = 5
     retry_limit: int = 3
     max_waiting_jobs: int = 100_000
-    """Jobs that are accepted and neither started nor ended."""
+    """The number of jobs that are accepted and neither started nor ended."""
     max_webhooks: int | None = None
-    """Webhooks that the client has added, for the whole system and for Events, and that are not deleted. None: any number."""
+    """The number of webhooks that the client has added, for the whole system and for Events, and that are not deleted. None
+    means any number."""
     max_content_keys: int = 1_000_000
-    """Content keys that were issued for the client, for packagers and for its jobs; imported ones count."""
+    """The number of content keys that were issued for the client, for packagers and for its jobs. Imported keys count."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Unknown names are ignored."""
+        """Return the settings with these values. Unknown names are ignored."""
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
 
@@ -73,7 +74,7 @@ class SettingDetails(BaseModel):
 
 
 class Setting(Record):
-    """Its key is `<client>:<name>`."""
+    """A setting. Its key is `<client>:<name>`."""
 
     KIND: ClassVar[str] = "setting"
     DETAILS: ClassVar[type[BaseModel]] = SettingDetails
@@ -84,7 +85,7 @@ class Setting(Record):
         return f"{client}:{name}"
 
     def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
-        """1 and True are equal in Python but different settings."""
+        """Change the value. 1 and True are equal in Python but are different settings."""
         self._check_not_deleted()
         setting = self.settled(changes, self.details).get("setting")
         if setting == self.details.setting and type(setting) is not type(self.details.setting):
@@ -101,11 +102,12 @@ class Setting(Record):
 
 
 def reserved_for_admins(name: str, value: Any) -> str | None:
-    """Why only an admin sets this; None where every client may, for itself. A value that is not valid is refused later."""
+    """Return the reason for which only an admin may set this value; None if every client may, for itself. An invalid value is
+    refused later."""
     if name in _OF_ADMINS:
-        return f"Only an admin sets {name}."
+        return f"Only an admin may set {name}."
     if name == "max_jobs" and _bounded(name, value, _BOUNDS[name]) > MOST_JOBS:
-        return f"Only an admin sets {name} above {MOST_JOBS}."
+        return f"Only an admin may set {name} above {MOST_JOBS}."
     return None
 
 
@@ -119,7 +121,7 @@ def _checked(name: str, value: Any) -> Value:
 
 
 def _bounded(name: str, value: Any, bounds: tuple[int, int]) -> int | float:
-    """A number within its bounds, or its digits."""
+    """Return a number within its bounds, from a number or its digits."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     least, most = bounds

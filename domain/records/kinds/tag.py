@@ -1,4 +1,4 @@
-"""Tag: a word that Events share. A name is used by one tag only; see docs/reference/api/tags.md."""
+"""Tag: a keyword that Events share. A name is used by one tag only; see docs/reference/api/tags.md."""
 
 from __future__ import annotations
 

@@ -68,9 +68,9 @@ async def test_ceilings_are_set_by_admins_only_for_every_client(engine: httpx.As
     assert (await put(engine, "max_jobs", 100, **studio)).status_code == 200
     for value in (101, "101", 10_000):
         refused = await put(engine, "max_jobs", value, **studio)
-        assert engine_error(refused, 403) == "Only an admin sets max_jobs above 100."
-    assert engine_error(await put(engine, "max_waiting_jobs", 5, **studio), 403) == "Only an admin sets max_waiting_jobs."
-    assert engine_error(await put(engine, "max_webhooks", 5, **studio), 403) == "Only an admin sets max_webhooks."
+        assert engine_error(refused, 403) == "Only an admin may set max_jobs above 100."
+    assert engine_error(await put(engine, "max_waiting_jobs", 5, **studio), 403) == "Only an admin may set max_waiting_jobs."
+    assert engine_error(await put(engine, "max_webhooks", 5, **studio), 403) == "Only an admin may set max_webhooks."
     for name, value in (("max_jobs", 500), ("max_waiting_jobs", 5)):
         set_for = {"client": "studio", "name": name, "setting": value}
         assert engine_error(await engine.post("/engine/settings", json={**set_for, "client": "admin"}, headers=studio), 400)

@@ -88,7 +88,7 @@ async def test_of_two_at_once_one_is_409(engine: httpx.AsyncClient, inner: Core,
     [accepted] = [answer for answer in answers if answer.status_code == 200]
     [refused] = [answer for answer in answers if answer.status_code != 200]
     number = accepted.json()["id"]
-    assert engine_error(refused, 409).endswith(f"the job {number} (vod_capture) makes files of this Event")
+    assert engine_error(refused, 409).endswith(f"job {number} (vod_capture) is still producing files for this Event")
     assert [entry.topic for entry in await logged(inner)].count("job.accepted") == 1
     assert engine_error(await submit(engine, "vod_package", captured), 409)
 
@@ -176,8 +176,8 @@ async def test_a_job_of_a_deleted_event_cannot_go_on(engine: httpx.AsyncClient, 
 @pytest.mark.parametrize(
     ("state", "parameters", "hidden"),
     [
-        ("PRE_LIVE", {}, 'The Event is PRE_LIVE and stays so: its film is not shown. Send "publish"'),
-        ("LIVE_PUBLISHED", {"publish": True}, "The Event is LIVE_PUBLISHED and stays so"),
+        ("PRE_LIVE", {}, 'The Event is PRE_LIVE and stays in this state: its film is not shown. Send "publish"'),
+        ("LIVE_PUBLISHED", {"publish": True}, "The Event is LIVE_PUBLISHED and stays in this state"),
         ("PRE_LIVE", {"publish": True}, None),
         ("PRE_VOD", {}, None),
         ("VOD_PUBLIC", {}, None),

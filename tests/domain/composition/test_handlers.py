@@ -241,7 +241,7 @@ class TestComposing:
 
     async def test_another_job_of_the_event_comes_first(self, memory: Memory, handlers: CompositionHandlers) -> None:
         await memory.given(StartVodJob(EVENT, 3, VodWorkflow.PACKAGE))
-        with pytest.raises(Conflict, match="makes files of this Event"):
+        with pytest.raises(Conflict, match="is still producing files for this Event"):
             await handlers.compose(FILM, invocation=ME)
         await memory.given(EndVodJob(EVENT, 3, VodJobEnd.COMPLETED, 4))
         await handlers.compose(FILM, invocation=ME)

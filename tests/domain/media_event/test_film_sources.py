@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.media_event.film_sources import Sources, standing
+from domain.media_event.film_sources import Sources, source_status
 from domain.media_event.values import EventDetails, EventState, Mp4State, VodJob, VodJobEnd, VodWorkflow
 from tests.domain.scenario import NOW
 
@@ -31,7 +31,7 @@ def failed(end: VodJobEnd = VodJobEnd.FAILED, *, at: timedelta = HOUR) -> VodJob
 
 def stands(*events: EventDetails, waited: bool = False) -> Sources:
     keys = [UUID(int=number) for number in range(1, len(events) + 1)]
-    return standing(keys, dict(zip(keys, events, strict=True)), waited=waited, now=NOW)
+    return source_status(keys, dict(zip(keys, events, strict=True)), waited=waited, now=NOW)
 
 
 READY = [
@@ -97,7 +97,7 @@ def test_one_that_stops_while_somebody_waits_is_still_to_be_captured() -> None:
 
 
 def test_all_that_get_none_are_named_once_and_no_more_than_five() -> None:
-    assert standing([GONE, GONE], {}, waited=True, now=NOW).fault == f"the Event {GONE} was deleted"
+    assert source_status([GONE, GONE], {}, waited=True, now=NOW).fault == f"the Event {GONE} was deleted"
     fault = stands(*[event()] * 7).fault
     assert fault.count("has no film") == 5
-    assert fault.endswith("; and so with 2 others")
+    assert fault.endswith("; and 2 more Events have none")

@@ -235,7 +235,7 @@ class TestPatching:
 
 
 class TestWhileStreaming:
-    MESSAGE = "ChannelId was left as it was: it cannot be changed while the Event streams or is being provisioned"
+    MESSAGE = "ChannelId was not changed: it cannot be changed while the Event streams or is being provisioned"
 
     async def given(self, memory: Memory, state: EventState) -> None:
         sent = SentConfiguration("{}", {}, {})

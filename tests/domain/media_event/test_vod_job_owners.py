@@ -177,7 +177,7 @@ class TestSubmission:
         await an_event(memory)
         prepared = await handlers.prepare_job(job("vod_package"), transaction_id="")
         memory.meanwhile(*(await prepared.commands()))
-        with pytest.raises(Conflict, match=r"^the job 17 \(vod_package\) makes files of this Event$"):
+        with pytest.raises(Conflict, match=r"^job 17 \(vod_package\) is still producing files for this Event$"):
             await handlers.submit_job(job("vod_ingest"), invocation=ME)
         assert [one for one in memory.topics if one.startswith("job.")] == ["job.accepted"]
 

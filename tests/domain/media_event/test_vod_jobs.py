@@ -105,7 +105,7 @@ class TestStart:
     @pytest.mark.parametrize("workflow", VodWorkflow)
     def test_a_second_job_is_refused_while_one_is_under_way(self, workflow: VodWorkflow) -> None:
         refusal = capturing().when(start(8, workflow)).then_refused(Conflict)
-        assert refusal.reason == "the job 7 (vod_capture) makes files of this Event"
+        assert refusal.reason == "job 7 (vod_capture) is still producing files for this Event"
 
     def test_a_repeat_changes_nothing(self) -> None:
         capturing().when(start()).then_nothing()

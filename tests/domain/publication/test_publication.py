@@ -84,7 +84,7 @@ def test_a_completed_job_brings_the_details_of_the_target() -> None:
 @pytest.mark.parametrize("metadata", [{}, {"details": None}, {"details": {"isUnavailable": True}}])
 def test_without_details_or_where_it_is_not_available_it_has_failed(metadata: dict[str, Any]) -> None:
     failed = publication(PROCESSED).when(told(OutcomeKind.COMPLETED, 5, metadata=metadata))
-    reason = "the target gave no details, or says that it is not available"
+    reason = "the target returned no details, or reports that it is not available"
     failed.then(fact(events.Failed, state=PublicationState.FailedPublication, reason=reason, job_version=5))
 
 

@@ -97,7 +97,7 @@ async def test_a_point_above_that_moves_after_the_look_up_is_looked_at_again(
         return rows
 
     monkeypatch.setattr(memory.records, "of_parent", then_moved)
-    with pytest.raises(Malformed, match="parentId: is the chapter point itself or one below it"):
+    with pytest.raises(Malformed, match="parentId: is the chapter point itself or one of its descendants"):
         await put(handlers, left, parent_id=right)
     assert memory.happened == [fact(AMENDED, parent_id=left)]
 
@@ -107,10 +107,10 @@ async def test_points_lie_32_levels_deep_at_most(memory: Memory, handlers: Chapt
     for level in range(4, MAX_LEVELS + 1):
         await memory.given(point(UUID(int=100 + level), parent))
         parent = UUID(int=100 + level)
-    with pytest.raises(Malformed, match="32 levels deep at most"):
+    with pytest.raises(Malformed, match="at most 32 levels deep"):
         await put(handlers, None, event_id=EVENT, start_time="00:00:01", parent_id=parent)
     await memory.given(point(UUID(int=50)))
-    with pytest.raises(Malformed, match="32 levels deep at most"):
+    with pytest.raises(Malformed, match="at most 32 levels deep"):
         await put(handlers, TOP, parent_id=UUID(int=50))
 
 

@@ -62,10 +62,10 @@ async def test_a_value_that_is_taken_is_a_conflict_or_blamed_on_its_field(memory
     same = {"name": "Other", "label": "news"}
     with pytest.raises(ClaimTaken, match="the category label 'news' is taken"):
         await handlers.register(Category, same, invocation=ME)
-    with pytest.raises(Malformed, match="label: is used by another one"):
+    with pytest.raises(Malformed, match="label: is already used by another category"):
         await handlers.register(Category, same, unique_field="label", invocation=ME)
     made = await handlers.register(Category, {"name": "Other", "label": "other"}, invocation=ME)
-    with pytest.raises(Malformed, match="label: is used by another one"):
+    with pytest.raises(Malformed, match="label: is already used by another category"):
         await handlers.amend(Category, made.aggregate.key, values={"label": "news"}, unique_field="label", invocation=ME)
     await handlers.delete(Category, KEY, invocation=ME)
     await handlers.amend(Category, made.aggregate.key, values={"label": "news"}, unique_field="label", invocation=ME)

@@ -36,7 +36,7 @@ def sending(inner: Core, database_url: str, clock: HandClock) -> Sending:
 
 
 async def signing_key(sending: Sending, callback: str) -> bytes:
-    [row] = await sending.records.those("callback", [callback])
+    [row] = await sending.records.by_ids("callback", [callback])
     secret = await sending.vault.read(row.details.secrets[SIGNING].reference, owner=f"callback:{callback}")
     assert secret is not None
     return decode_secret(secret)

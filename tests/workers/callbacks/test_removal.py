@@ -12,7 +12,7 @@ from api.wiring.core import Core
 from domain.job import commands
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation, Plan
-from domain.webhook.callback import KEPT
+from domain.webhook.callback import RETENTION
 from domain.webhook.commands import KeepCallback
 from projections.deliveries.keys import Source
 from projections.deliveries.unused_callbacks import AT_ONCE
@@ -48,7 +48,7 @@ async def verbs(inner: Core, callback: str) -> list[str]:
 
 async def test_a_callback_goes_when_no_job_has_named_it_for_thirty_days(inner: Core, clock: HandClock) -> None:
     old, young = await add_callback(inner, URL + "/old"), await add_callback(inner, URL + "/young")
-    clock.now += KEPT
+    clock.now += RETENTION
     await add_callback(inner, URL + "/young")
     await read_all(inner)
     assert await removal(inner).remove() == 0
@@ -65,7 +65,7 @@ async def test_any_number_is_removed(inner: Core, clock: HandClock) -> None:
     count = AT_ONCE + 20
     for first in range(0, count, 20):
         await asyncio.gather(*(add_callback(inner, f"{URL}/{number}") for number in range(first, first + 20)))
-    clock.now += KEPT + timedelta(days=1)
+    clock.now += RETENTION + timedelta(days=1)
     async with consuming(inner):
         assert await removal(inner).remove() == count
     assert await removal(inner).remove() == 0
@@ -74,7 +74,7 @@ async def test_any_number_is_removed(inner: Core, clock: HandClock) -> None:
 async def test_a_job_that_has_not_ended_keeps_its_callbacks(inner: Core, clock: HandClock) -> None:
     callback = await add_callback(inner, URL)
     await accept(inner, 17, UUID(callback))
-    clock.now += 3 * KEPT
+    clock.now += 3 * RETENTION
     await read_all(inner)
     assert await removal(inner).remove() == 0
     await do(inner, commands.BreakJob(17))
@@ -84,7 +84,7 @@ async def test_a_job_that_has_not_ended_keeps_its_callbacks(inner: Core, clock: 
 
 async def test_it_waits_for_a_fan_out_that_is_behind(inner: Core, clock: HandClock) -> None:
     callback = await add_callback(inner, URL)
-    clock.now += 2 * KEPT
+    clock.now += 2 * RETENTION
     removing = asyncio.create_task(removal(inner).remove())
     await asyncio.wait([removing], timeout=0.1)
     assert (removing.done(), await verbs(inner, callback)) == (False, ["registered"])
@@ -97,7 +97,7 @@ async def test_what_is_pending_is_sent_before_its_callback_goes(inner: Core, clo
     async with Receiver() as receiver:
         callback = await add_callback(inner, receiver.url)
         sending.put(UUID(callback), (1, "job:17"), source=Source.CALLBACKS)
-        clock.now += 2 * KEPT
+        clock.now += 2 * RETENTION
         await read_all(inner)
         assert await removal(inner).remove() == 0
         async with sending.sender():
@@ -112,7 +112,7 @@ async def test_a_callback_named_at_the_moment_of_its_removal_is_there_for_the_jo
 ) -> None:
     """An accepted job has its callback whichever process is first, and so has a delivery that is resent."""
     made = [await add_callback(inner, f"{URL}/{number}") for number in range(40)]
-    clock.now += 2 * KEPT
+    clock.now += 2 * RETENTION
     await read_all(inner)
 
     async def name(number: int) -> bool:

@@ -162,7 +162,7 @@ async def test_a_job_of_a_client_is_not_broken_off(inner: Core) -> None:
     await followed(inner)
     assert len(captures(inner)) == 1
     assert [message.rpartition("there is none: ")[2] for message in notes(inner)] == [
-        "the job 1 (vod_capture) makes files of this Event"
+        "job 1 (vod_capture) is still producing files for this Event"
     ]
 
 

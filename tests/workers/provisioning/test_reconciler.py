@@ -216,7 +216,7 @@ async def test_another_way_to_make_a_shared_key_fails(
         await provisioning.provision(event)
         await provisioning.until(event, State.PROVISIONED)
         await provisioning.provision(two)
-        assert "another way" in (await provisioning.until(two, State.PROVISIONING_FAILED)).reason
+        assert "made differently" in (await provisioning.until(two, State.PROVISIONING_FAILED)).reason
     assert list(provisioner.up["k"]) == ["origin-1"]
 
 

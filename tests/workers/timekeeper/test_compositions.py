@@ -69,7 +69,7 @@ async def test_what_cannot_be_made_is_told_once_and_made_when_it_can(keeping: Ke
         [live], [busy] = [await provisioning.noted(UUID(int=number)) for number in (11, 12)]
         assert live.startswith("the schedule could not compose what was due at ")
         assert "the Event is live" in live
-        assert f"the job {OTHER_JOB} (vod_package) makes files of this Event" in busy
+        assert f"job {OTHER_JOB} (vod_package) is still producing files for this Event" in busy
         await keeping.change(11, state=EventState.STOPPED)
         await do(keeping.core, EndVodJob(UUID(int=12), OTHER_JOB, VodJobEnd.FAILED, 4))
         await keeping.reached(GENERATING, 11, 12)

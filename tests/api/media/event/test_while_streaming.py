@@ -49,7 +49,7 @@ async def entries(http: httpx.AsyncClient, key: str) -> list[dict[str, Any]]:
 
 
 def message_about(field: str) -> str:
-    return f"{field} was left as it was: it cannot be changed while the Event streams or is being provisioned"
+    return f"{field} was not changed: it cannot be changed while the Event streams or is being provisioned"
 
 
 @pytest.mark.usefixtures("links")
@@ -110,4 +110,4 @@ async def test_the_change_is_made_even_if_the_log_store_does_not_answer(
             assert await entries(http, key) == []
     assert (sent.status_code, sent.json()["title"]) == (200, "Final")
     assert (await of_event(inner, key))[-1] == "described"
-    assert [record.levelname for record in caplog.records if "ChannelId was left as it was" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "ChannelId was not changed" in record.message] == ["WARNING"]
