@@ -422,11 +422,11 @@ class MediaEvent(EncodedEvent):
 
     def _when_force_stopped(self, event: events.ForceStopped) -> None:
         self.details.state = EventState.STOPPED
-        self._want_no_encoder()
+        self._cancel_encoder_order()
 
     def _when_deleted(self, event: events.Deleted) -> None:
         self.details.date_deleted = event.timestamp
-        self._want_no_encoder()
+        self._cancel_encoder_order()
 
     def _when_restored(self, event: events.Restored) -> None:
         self.details.date_deleted = None

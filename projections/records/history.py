@@ -42,7 +42,7 @@ class _Present:
     def __init__(self, records: RecordQueries, properties: OwnedRecords) -> None:
         self.shown = records.shown
         self.find = records.find
-        self.those = records.those
+        self.by_ids = records.by_ids
         self.of_parent = records.of_parent
         self.of_owners = properties.of_owners
 

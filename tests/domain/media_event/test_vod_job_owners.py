@@ -199,7 +199,7 @@ class TestRerun:
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
         await memory.given(BreakJob(17), EndVodJob(EVENT, 17, VodJobEnd.BROKEN, 2))
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        with pytest.raises(Conflict, match="the job 18"):
+        with pytest.raises(Conflict, match="job 18"):
             await handlers.rerun_job(17, invocation=ME)
 
 
@@ -225,7 +225,7 @@ class TestResume:
     async def test_beside_another_job_it_is_refused(self, memory: Memory, handlers: JobHandlers) -> None:
         await self.broken_and_paused(memory, handlers)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        with pytest.raises(Conflict, match="the job 18"):
+        with pytest.raises(Conflict, match="job 18"):
             await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
 
     async def test_so_it_does_where_the_job_is_put_off_until_later(self, memory: Memory, handlers: JobHandlers) -> None:
@@ -256,7 +256,7 @@ class TestResume:
     async def test_beside_another_job_it_is_not_put_off_either(self, memory: Memory, handlers: JobHandlers) -> None:
         await self.broken_and_paused(memory, handlers)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        with pytest.raises(Conflict, match="the job 18"):
+        with pytest.raises(Conflict, match="job 18"):
             await handlers.update_job(17, JobChanges(run_at=NOW + timedelta(hours=1)), invocation=ME)
 
     async def test_a_job_that_was_only_paused_is_under_way_all_the_time(self, memory: Memory, handlers: JobHandlers) -> None:

@@ -77,7 +77,7 @@ async def test_unknown_ids_and_owners_are_not_found(memory: Memory, handlers: Pr
 
 async def test_a_known_id_is_not_given_the_pair_of_another_property(memory: Memory, handlers: PropertyHandlers) -> None:
     await memory.given(stored(KEY, "one"), stored(UUID(int=4), "two"), stored(UUID(int=5), "one", owner=OTHER))
-    with pytest.raises(Conflict, match="has this category and key already"):
+    with pytest.raises(Conflict, match="already has this category and key"):
         await put(handlers, change("two", id=KEY))
     with pytest.raises(Conflict, match="belongs to another category"):
         await put(handlers, change("x", id=KEY), owner=OTHER)
@@ -126,7 +126,7 @@ async def test_too_many_properties_are_not_copied_but_deleted_in_parts_and_go_wi
 
     await memory.executor.execute(more_than_allowed, invocation=ME)
     await memory.given()
-    with pytest.raises(Refused, match=r"these are 5001 properties; at most 5000 are"):
+    with pytest.raises(Refused, match=r"there are 5001 properties; at most 5000 can be"):
         await handlers.copy(CategoryProperty, OWNER, target=OTHER, move=False, invocation=ME)
     assert memory.happened == []
     outcome = await handlers.delete_matching(CategoryProperty, PropertyFilter(key="7"), owner_field="categoryId", invocation=ME)
