@@ -1,4 +1,4 @@
-"""What provisioning tells of hosts, and how addresses are fill_placeholders with it."""
+"""What provisioning tells of hosts, and how addresses are filled with it."""
 
 from __future__ import annotations
 
