@@ -63,7 +63,7 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
         *(
             "api/http/streaming.py: send",
-            "workers/jobs/workflows/capture/text_follower.py: beside",
+            "workers/jobs/workflows/capture/text_follower.py: running",
             "workers/adapters/kafka/relay.py: _fill",
         ),
         *("workers/adapters/encoders/fetched.py: head", "workers/adapters/targets/s3.py: _send_parts"),
