@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from projections.kernel.background_task import start_task
-from workers.jobs.host.frames import Unpacker, packed
+from workers.jobs.host.frames import Unpacker, pack
 
 _PIECE: Final = 256 * 1024
 _log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Channel:
 
     def _send(self, frame: Mapping[str, Any]) -> None:
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(packed(frame))
+            self._writer.write(pack(frame))
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         unpacker = Unpacker()

@@ -41,30 +41,30 @@ class PublicationUploads:
     def answers(self, publication: UUID, run: Run) -> Mapping[str, Answer]:
         """Return the answers to the questions of this run, by kind."""
 
-        async def opened(_: Mapping[str, Any]) -> Mapping[str, Any]:
-            return await _answered(self._opened(publication, run))
+        async def open_destination(_: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await _answer(self._open(publication, run))
 
-        async def saved(question: Mapping[str, Any]) -> Mapping[str, Any]:
-            return await _answered(self._saved(publication, run, question.get("state")))
+        async def save_state(question: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await _answer(self._save(publication, run, question.get("state")))
 
-        return {OPEN: opened, SAVE: saved}
+        return {OPEN: open_destination, SAVE: save_state}
 
     async def forget(self, job: int) -> None:
         await self._states.forget(job)
 
-    async def _opened(self, publication: UUID, run: Run) -> Mapping[str, Any]:
+    async def _open(self, publication: UUID, run: Run) -> Mapping[str, Any]:
         destination = await self._opens(publication, job=run.job)
         state = await self._states.take(publication, job=run.job, run=run.run)
         return {"opened": destination, "state": state}
 
-    async def _saved(self, publication: UUID, run: Run, state: object) -> Mapping[str, Any]:
+    async def _save(self, publication: UUID, run: Run, state: object) -> Mapping[str, Any]:
         if not isinstance(state, dict) or len(to_json(state)) > MOST_STATE:
             raise ValueError("a state is a JSON object")
         await self._states.save(publication, state, job=run.job, run=run.run)
         return {}
 
 
-async def _answered(work: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
+async def _answer(work: Awaitable[Mapping[str, Any]]) -> Mapping[str, Any]:
     try:
         return await work
     except TargetFailed as failed:

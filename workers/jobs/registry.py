@@ -118,7 +118,7 @@ class Registry:
     def extend(self, plugins: Iterable[EntryPoint]) -> None:
         for plugin in plugins:
             try:
-                self._add_all(_loaded(plugin.load()))
+                self._add_all(_workflows_of(plugin.load()))
             except (Exception, SystemExit) as fault:  # a module of another package may raise anything
                 _log.error("the workflows of %s (%s) are left out: %s: %s", plugin.name, plugin.value, type(fault).__name__, fault)
 
@@ -155,7 +155,7 @@ def summary(workflow: Workflow) -> str:
     return workflow.description or cleandoc(workflow.parameters.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _loaded(loaded: object) -> Sequence[Workflow]:
+def _workflows_of(loaded: object) -> Sequence[Workflow]:
     several = loaded if isinstance(loaded, Sequence) else [loaded]
     workflows = [workflow for workflow in several if isinstance(workflow, Workflow)]
     if not workflows or len(workflows) < len(several):

@@ -198,7 +198,7 @@ class StepExecutor:
         try:
             parameters = await self._parameters(job)
         except DecryptionFailed:
-            return await self._failed(job, run, reason="the parameters cannot be opened with the present master key", final=True)
+            return await self._fail(job, run, reason="the parameters cannot be opened with the present master key", final=True)
         reporter = StepReporter(
             self._step_log, run, secrets=secret_texts(dict(parameters)) if job.submission.sealed_parameters else frozenset()
         )
@@ -225,10 +225,10 @@ class StepExecutor:
         await reporter.flush()
         await self._batches.turn()
         if isinstance(end, Failed):
-            return await self._step_failed(job, run, end, reporter)
+            return await self._fail_step(job, run, end, reporter)
         result = reporter.clean_result(end.result)
         if not end.outputs:
-            return await self._completed(job, assigned, result)
+            return await self._complete(job, assigned, result)
         return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
 
     async def _stage(self, run: Run, end: Finished | Failed, *, content_id: str) -> Finished | Failed:
@@ -242,10 +242,10 @@ class StepExecutor:
             return Failed(f"the files of the step could not be stored: {fault.strerror or fault}")
         return end
 
-    async def _step_failed(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
+    async def _fail_step(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
         if end.interrupted:
             return await self.report(InterruptTask(run.job, run.task, run.run), job.transaction_id)
-        return await self._failed(job, run, reason=reporter.clean(end.reason), final=end.final, cause=end.cause)
+        return await self._fail(job, run, reason=reporter.clean(end.reason), final=end.final, cause=end.cause)
 
     async def _publish(self, job: Job, assigned: AssignedRun) -> Job:
         """Move the committed files to their places, also those of a run of another worker."""
@@ -253,18 +253,18 @@ class StepExecutor:
         try:
             await self._workspaces.publish(run, job.tasks[run.task].outputs, client=job.submission.client)
         except PublishedByAnother as refused:
-            return await self._failed(job, run, reason=str(refused), final=True)
+            return await self._fail(job, run, reason=str(refused), final=True)
         except (OSError, PathEscape) as fault:
             why = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault) or type(fault).__name__
-            return await self._failed(
+            return await self._fail(
                 job, run, reason=f"the files of the step could not be moved to their places: {why}", final=False
             )
-        return await self._completed(job, assigned, None)
+        return await self._complete(job, assigned, None)
 
-    async def _completed(self, job: Job, assigned: AssignedRun, result: Result | None) -> Job:
+    async def _complete(self, job: Job, assigned: AssignedRun, result: Result | None) -> Job:
         return await self.report(CompleteTask(*assigned.run, result=result, workers=assigned.successors(job)), job.transaction_id)
 
-    async def _failed(self, job: Job, run: Run, *, reason: str, final: bool, cause: str = "") -> Job:
+    async def _fail(self, job: Job, run: Run, *, reason: str, final: bool, cause: str = "") -> Job:
         retries = await _until_available(lambda: self.retries(job.submission.client))
         return await self.report(
             FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "The step failed.", retries, final, cause),

@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from domain.job.values import Severity
 from projections.kernel.background_task import start_forever, start_task
-from workers.jobs.host.frames import HEAD, Frame, Garbled, length, packed, unpacked
+from workers.jobs.host.frames import HEAD, Frame, Garbled, length, pack, unpack
 from workers.jobs.media_paths import JOBS
 from workers.jobs.protocol import Answer, Failed, Finished, StepListener, StepOrder
 from workers.kernel.confinement import Confinement, environment
@@ -224,7 +224,7 @@ class ProcessPool:
     async def _start_one(self) -> None:
         begun = monotonic()
         try:
-            process = await self._started()
+            process = await self._start_process()
             self._started_at = monotonic()
             self._start_seconds = self._started_at - begun
             self._free(process)
@@ -236,7 +236,7 @@ class ProcessPool:
         while (longest := self._longest()) is not None:
             longest.process.set_exception(_NotStarted())
 
-    async def _started(self) -> StepProcess:
+    async def _start_process(self) -> StepProcess:
         await self._make_folder()
         process = await StepProcess.fork(self._fork_server, self._confinement)
         self._all = {item for item in self._all if not item.closed} | {process}
@@ -332,7 +332,7 @@ class StepProcess:
 
     def send(self, frame: Frame) -> None:
         if not self._writer.is_closing():
-            self._writer.write(packed(frame))
+            self._writer.write(pack(frame))
 
     async def wait_until_ready(self) -> Sequence[str]:
         """Wait until the process is ready, and return the protections that it lacks, in sentences.
@@ -378,7 +378,7 @@ class StepProcess:
 
     async def _next(self) -> Frame | None:
         with suppress(asyncio.IncompleteReadError, ConnectionError, Garbled):
-            return unpacked(await self._reader.readexactly(length(await self._reader.readexactly(HEAD))))
+            return unpack(await self._reader.readexactly(length(await self._reader.readexactly(HEAD))))
         return None
 
     def kill(self) -> None:

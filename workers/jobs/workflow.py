@@ -107,11 +107,11 @@ class Workflow:
                 )
             if not set(names).issuperset(step.after):
                 raise ValueError(f"workflow {self.name}: step {step.name} comes after a step that does not exist")
-        self._ordered()
+        self._order()
 
     def graph(self) -> tuple[TaskPlan, ...]:
         """Return the steps as tasks numbered from 1, each after all tasks that it depends on."""
-        ordered = self._ordered()
+        ordered = self._order()
         number = {step.name: index for index, step in enumerate(ordered, 1)}
         return tuple(
             TaskPlan(
@@ -123,7 +123,7 @@ class Workflow:
     def step(self, name: str) -> Step:
         return next(step for step in self.steps if step.name == name)
 
-    def _ordered(self) -> Sequence[Step]:
+    def _order(self) -> Sequence[Step]:
         ordered: list[Step] = []
         waiting = list(self.steps)
         while waiting:

@@ -18,11 +18,11 @@ from workers.jobs.workflows.compose.cuts import End, Start, end_of, start_of, wh
 from workers.jobs.workflows.compose.parameters import Compose
 from workers.jobs.workflows.compose.plan import (
     PLAN,
-    Heard,
-    Marked,
+    ItemMarker,
     Part,
     Plan,
-    Shown,
+    SourcePicture,
+    SourceSound,
     blocks,
     breaks,
     grid_rate,
@@ -34,9 +34,9 @@ from workers.media.adts import frames
 from workers.media.errors import Unreadable
 from workers.media.file import Packet
 
-SHOWN = Shown("h264", 1920, 1080, (25, 1), "a", steady=True, plain=True, reorder=2)
-STEREO = Heard(1, 2, 48_000, "eng", simple=True, begins=0.0)
-MARK = Marked(0, 4.0, 30.0, accurate=True, replaces=False, text="00:00:04")
+SHOWN = SourcePicture("h264", 1920, 1080, (25, 1), "a", steady=True, plain=True, reorder=2)
+STEREO = SourceSound(1, 2, 48_000, "eng", simple=True, begins=0.0)
+MARK = ItemMarker(0, 4.0, 30.0, accurate=True, replaces=False, text="00:00:04")
 
 
 def part(seconds: float = 10.0, **changes: Any) -> Part:
@@ -48,7 +48,7 @@ def shown(**changes: Any) -> Part:
     return part(shown=replace(SHOWN, **changes))
 
 
-def heard(*sounds: Heard) -> Part:
+def heard(*sounds: SourceSound) -> Part:
     return part(sounds=sounds)
 
 
@@ -158,7 +158,7 @@ def test_a_film_of_more_than_a_day_is_refused() -> None:
     ],
 )
 def test_sound_is_copied_where_all_of_it_agrees(
-    sounds: list[tuple[Heard, ...]], channels: tuple[int, ...], languages: tuple[str, ...], copies: bool
+    sounds: list[tuple[SourceSound, ...]], channels: tuple[int, ...], languages: tuple[str, ...], copies: bool
 ) -> None:
     tracks = plan_of([heard(*sound) for sound in sounds]).tracks
     assert (tracks.channels, tracks.languages, tracks.copied) == (channels, languages, copies)
@@ -203,7 +203,7 @@ def test_a_marker_that_need_not_be_accurate_is_at_the_nearest_key_frame() -> Non
         (replace(MARK, at=-1.0), "is before its start"),
     ],
 )
-def test_a_marker_that_is_not_within_its_item_is_refused(mark: Marked, says: str) -> None:
+def test_a_marker_that_is_not_within_its_item_is_refused(mark: ItemMarker, says: str) -> None:
     with pytest.raises(StepFailed, match=says):
         breaks(plan_of([part(), part()]), [mark])
 
@@ -215,7 +215,7 @@ def test_a_marker_may_be_at_the_end_of_its_item() -> None:
 @given(st.lists(st.tuples(st.floats(0, 20), st.booleans(), st.booleans()), max_size=12))
 def test_breaks_are_on_key_frames_and_in_order(marks: list[tuple[float, bool, bool]]) -> None:
     plan = plan_of([part(30.0)])
-    given = [Marked(0, at, 5.0, accurate, replaces, "x") for at, accurate, replaces in marks]
+    given = [ItemMarker(0, at, 5.0, accurate, replaces, "x") for at, accurate, replaces in marks]
     ad_breaks, keys = breaks(plan, given)
     assert [match.at for match in ad_breaks] == sorted(match.at for match in ad_breaks)
     on_keys = {round(key, 4) for key in (*keys, *(2.0 * n for n in range(16)))}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.jobs.host.frames import MOST, Frame, Garbled, Unpacker, packed
+from workers.jobs.host.frames import MOST, Frame, Garbled, Unpacker, pack
 
 FRAMES: list[Frame] = [
     {"kind": "alive"},
@@ -17,7 +17,7 @@ FRAMES: list[Frame] = [
 
 @given(st.lists(st.integers(1, 700), max_size=20))
 def test_frames_are_decoded_from_any_pieces(cuts: list[int]) -> None:
-    stream = b"".join(packed(frame) for frame in FRAMES)
+    stream = b"".join(pack(frame) for frame in FRAMES)
     unpacker, frames = Unpacker(), list[Frame]()
     for cut in [*cuts, len(stream)]:
         frames += unpacker.frames(stream[:cut])

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Final
 
 from domain.job.values import Severity
-from workers.jobs.host.frames import Frame, Garbled, Unpacker, packed
+from workers.jobs.host.frames import Frame, Garbled, Unpacker, pack
 
 _DEFAULT_PATIENCE: Final = 30.0
 _PIECE: Final = 65_536
@@ -33,7 +33,7 @@ class Channel:
 
     def send(self, frame: Frame) -> None:
         with self._sending:
-            self._sock.sendall(packed(frame))
+            self._sock.sendall(pack(frame))
 
     def frames(self) -> Iterator[Frame]:
         """Yield the messages of the worker, until it is gone."""

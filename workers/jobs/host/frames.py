@@ -22,7 +22,7 @@ class Garbled(Exception):
     """Raised when the bytes are not a frame."""
 
 
-def packed(frame: Frame) -> bytes:
+def pack(frame: Frame) -> bytes:
     body = to_json(frame)
     if len(body) > MOST:
         raise Garbled
@@ -36,7 +36,7 @@ def length(head: bytes) -> int:
     return size
 
 
-def unpacked(body: bytes) -> Frame:
+def unpack(body: bytes) -> Frame:
     try:
         frame = from_json(body)
     except ValueError:
@@ -57,4 +57,4 @@ class Unpacker:
         while len(self._buffer) >= HEAD and len(self._buffer) >= (end := HEAD + length(bytes(self._buffer[:HEAD]))):
             body = bytes(self._buffer[HEAD:end])
             del self._buffer[:end]
-            yield unpacked(body)
+            yield unpack(body)

@@ -57,13 +57,13 @@ class Captions(JobParameters):
 
 def fetch(context: StepContext[Captions]) -> StepResult:
     """Get the text to where the next step, which has no network, can read it."""
-    wanted, text = context.parameters, context.workspace / _SENT
-    if wanted.file is not None:
-        if not context.path(wanted.file).is_file():
-            raise StepFailed(f"There is no file {wanted.file}.", final=True)
-        return StepResult(message=f"Found {wanted.file}")
-    if wanted.url is not None:
-        _download(context, wanted.url, text)
+    parameters, text = context.parameters, context.workspace / _SENT
+    if parameters.file is not None:
+        if not context.path(parameters.file).is_file():
+            raise StepFailed(f"There is no file {parameters.file}.", final=True)
+        return StepResult(message=f"Found {parameters.file}")
+    if parameters.url is not None:
+        _download(context, parameters.url, text)
     else:
         answer = context.ask(TEXT)
         if "refused" in answer:
@@ -87,9 +87,9 @@ def _download(context: StepContext[Captions], url: str, to: Path) -> None:
 
 def convert(context: StepContext[Captions]) -> StepResult:
     """Convert the text. A text that cannot be shown with the film fails the job for good, with the reason."""
-    wanted, lasts = context.parameters, _length(context)
-    text = context.job_file(_SENT) if wanted.file is None else context.path(wanted.file)
-    folder, _, file_name = wanted.name.rpartition("/")
+    parameters, lasts = context.parameters, _length(context)
+    text = context.job_file(_SENT) if parameters.file is None else context.path(parameters.file)
+    folder, _, file_name = parameters.name.rpartition("/")
     track = TextTrack(name="", language="", kind=CaptionKind.SUBTITLES, stem=file_name.removesuffix(".vtt"), folder=folder)
     try:
         with text.open("rb") as file:
@@ -115,13 +115,13 @@ def convert(context: StepContext[Captions]) -> StepResult:
 def _compare(context: StepContext[Any], first: int, last: int, *, lasts: float) -> None:
     """Compare the times of the cues with the length of the film."""
     if first >= lasts * 1000:
-        begins = f"The first cue begins at {clock(first)}, and the film ends after {_at(lasts)}"
+        begins = f"The first cue begins at {clock(first)}, and the film ends after {_clock_of(lasts)}"
         raise StepFailed(f"{begins}: the times of the cues do not count from the begin of the film.", final=True)
     if last > lasts * 1000 + _LATE:
-        context.log(f"The last cue ends at {clock(last)}, after the film, which ends at {_at(lasts)}.", Severity.WARN)
+        context.log(f"The last cue ends at {clock(last)}, after the film, which ends at {_clock_of(lasts)}.", Severity.WARN)
 
 
-def _at(seconds: float) -> str:
+def _clock_of(seconds: float) -> str:
     return clock(round(seconds * 1000))
 
 

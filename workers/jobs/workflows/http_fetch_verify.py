@@ -54,15 +54,15 @@ class HttpFetchVerify(JobParameters):
 
 
 def fetch(context: StepContext[HttpFetchVerify]) -> StepResult:
-    wanted = context.parameters
+    parameters = context.parameters
     begun = monotonic()
-    download = ResumableDownload(context, wanted.url, size=wanted.size)
+    download = ResumableDownload(context, parameters.url, size=parameters.size)
     download.run()
-    fault = _fault(download, wanted)
+    fault = _fault(download, parameters)
     if fault is not None:
         download.discard()
         raise StepFailed(fault)  # not final: the upload to the host may not have ended yet
-    context.keep(download.path, wanted.stored_as, sha256=download.sha256)
+    context.keep(download.path, parameters.stored_as, sha256=download.sha256)
     context.progress(1, f"{download.size} bytes")
     return StepResult(
         message=f"Downloaded {download.size} bytes",
@@ -88,11 +88,11 @@ def store(context: StepContext[HttpFetchVerify]) -> StepResult:
     return StepResult(message=f"Stored {context.job.content_id}/{name}", metadata=dict(fetched))
 
 
-def _fault(download: ResumableDownload, wanted: HttpFetchVerify) -> str | None:
-    if wanted.size is not None and download.size != wanted.size:
-        return f"Expected {wanted.size} bytes, received {download.size}."
-    if wanted.sha256 is not None and download.sha256 != wanted.sha256:
-        return f"Expected SHA-256 {wanted.sha256}, received {download.sha256}."
+def _fault(download: ResumableDownload, parameters: HttpFetchVerify) -> str | None:
+    if parameters.size is not None and download.size != parameters.size:
+        return f"Expected {parameters.size} bytes, received {download.size}."
+    if parameters.sha256 is not None and download.sha256 != parameters.sha256:
+        return f"Expected SHA-256 {parameters.sha256}, received {download.sha256}."
     return None
 
 

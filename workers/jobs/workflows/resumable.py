@@ -72,13 +72,13 @@ class ResumableDownload:
             except OutboundRefused as refused:
                 raise StepFailed(str(refused), final=True) from None
             except OutboundFailed as failed:
-                self._mind(failed, before)
+                self._check_failure(failed, before)
                 continue
             if answer.status in (200, 206):
                 return
             if not before or answer.status != 416:
                 raise StepFailed(f"The host answered {answer.status}.", final=_is_final(answer.status))
-            self._start_anew("The host no longer has this part of the file")
+            self._restart("The host no longer has this part of the file")
         raise StepFailed(f"The host interrupted the download {MOST_BREAKS} times.")
 
     def discard(self) -> None:
@@ -93,11 +93,11 @@ class ResumableDownload:
             offset=self._got,
             if_range=self._version.validator,
             most=self._expected,
-            began=self._began,
-            seen=self._seen,
+            began=self._on_start,
+            seen=self._count,
         )
 
-    def _mind(self, failed: OutboundFailed, before: int) -> None:
+    def _check_failure(self, failed: OutboundFailed, before: int) -> None:
         """Return to continue the download, or raise `StepFailed`.
 
         It continues after an attempt that received data, and after one that failed because the rest of the file cannot be fetched
@@ -107,20 +107,20 @@ class ResumableDownload:
             self.discard()
             raise StepFailed(f"The file is larger than the {self._expected} bytes that were expected.")
         if before and failed.kind == "protocol":
-            self._start_anew("The rest of the file cannot be fetched separately")
+            self._restart("The rest of the file cannot be fetched separately")
         elif self._got > before and self._version.validator is not None:
             self._context.log(f"{failed} Continuing at {self._got} bytes.", Severity.WARN)
         else:
             raise StepFailed(str(failed)) from None
 
-    def _start_anew(self, why: str) -> None:
+    def _restart(self, why: str) -> None:
         self._context.log(f"{why}; starting again.", Severity.WARN)
         self._forget()
 
     def _forget(self) -> None:
         self._got, self._hash, self._version = 0, sha256(), Version(None, None, "")
 
-    def _began(self, began: DownloadStart) -> None:
+    def _on_start(self, began: DownloadStart) -> None:
         """Note the version of the file before its first byte: a run that copies the file in between must see that it is another
         version."""
         if self._expected is not None and began.total is not None and began.total != self._expected:
@@ -140,7 +140,7 @@ class ResumableDownload:
         made.write_text(json.dumps(asdict(self._version)))
         os.replace(made, self._context.workspace / _VERSION)
 
-    def _seen(self, piece: bytes) -> None:
+    def _count(self, piece: bytes) -> None:
         self._hash.update(piece)
         self._got += len(piece)
         total = self._version.total
@@ -158,7 +158,7 @@ class ResumableDownload:
             with (previous / _PART).open("rb") as old, self.path.open("wb") as new:
                 while not self._context.cancelled and (piece := old.read(_PIECE)):
                     new.write(piece)
-                    self._seen(piece)
+                    self._count(piece)
         except FileNotFoundError:
             self._forget()
         if _version_in(previous) != version:

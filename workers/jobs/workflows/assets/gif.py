@@ -52,45 +52,45 @@ class AssetGif(ClipParameters):
 
 
 def make(context: StepContext[AssetGif]) -> StepResult:
-    wanted = context.parameters
-    source = probe(context, wanted.source)
-    clip = span(source, wanted)
-    lasts = 0.0 if wanted.playback_speed == 0 else clip.lasts / wanted.playback_speed
-    if lasts * wanted.fps > MOST_FRAMES:
+    parameters = context.parameters
+    source = probe(context, parameters.source)
+    clip = span(source, parameters)
+    lasts = 0.0 if parameters.playback_speed == 0 else clip.lasts / parameters.playback_speed
+    if lasts * parameters.fps > MOST_FRAMES:
         raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
-    frames = max(round(lasts * wanted.fps), 1)
+    frames = max(round(lasts * parameters.fps), 1)
     picture = picture_of(source)
     formed = FormedTracks((Track(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
-    shown = _shown(wanted, source, clip, label=formed.label(0), frames=frames)
+    shown = _picture_filters(parameters, source, clip, label=formed.label(0), frames=frames)
     read = (*ANY_PICTURE, *source.stamped(clip.first.seek, lasts=clip.end - clip.first.seek + _MARGIN))
-    palette, made = context.workspace / "palette.raw", context.workspace / "clip.gif"
+    palette, output = context.workspace / "palette.raw", context.workspace / "clip.gif"
     colours = (*formed.options(), "-filter_complex", f"{shown},palettegen[made]", "-map", "[made]", "-frames:v", "1", *_PALETTE)
     encode(context, source, *read, *colours, palette.name, lasts=lasts, part=(0.0, 0.5))
     if not palette.stat().st_size:
-        reason = f"The picture of {source.name} cannot be decoded from {wanted.start} to {wanted.end}."
+        reason = f"The picture of {source.name} cannot be decoded from {parameters.start} to {parameters.end}."
         raise StepFailed(reason, final=True)
     drawn = ("-filter_complex", f"{shown}[picture];[picture][1:v]paletteuse[made]", "-map", "[made]", "-frames:v", str(frames))
-    repeats = ("-loop", str(wanted.playback_repeats))
+    repeats = ("-loop", str(parameters.playback_repeats))
     inputs = (*read, *_PALETTE, "-i", palette.name, *formed.options())
-    encode(context, source, *inputs, *drawn, *repeats, *GIF, made.name, lasts=lasts, part=(0.5, 1.0))
-    context.publish(made, wanted.name)
-    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
+    encode(context, source, *inputs, *drawn, *repeats, *GIF, output.name, lasts=lasts, part=(0.5, 1.0))
+    context.publish(output, parameters.name)
+    return StepResult(message=f"{parameters.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _shown(wanted: AssetGif, source: MediaFile, clip: Span, *, label: str, frames: int) -> str:
+def _picture_filters(parameters: AssetGif, source: MediaFile, clip: Span, *, label: str, frames: int) -> str:
     """Return the filters before the colours: the whole clip at the wanted speed.
 
     A clip that is too short for a second frame shows its first one, since the filter for the frame rate drops clips shorter than
     half a period.
     """
     cut = f"[{label}]{clip.filters(source.start)}"
-    sizes = f"scale='{_side(wanted.width)}':'{_side(wanted.height)}':flags=lanczos,setsar=1"
-    if wanted.width is None and wanted.height is None:
+    sizes = f"scale='{_side(parameters.width)}':'{_side(parameters.height)}':flags=lanczos,setsar=1"
+    if parameters.width is None and parameters.height is None:
         sizes = "scale='2*ceil(iw/2)':'2*ceil(ih/2)':flags=lanczos,setsar=1"
     if frames == 1:
         return f"{cut},trim=end_frame=1,{sizes}"
     steady_graph = clip.steady("cut", "held", lines=picture_of(source).height)
-    return f"{cut}[cut];{steady_graph};[held]setpts=PTS/{wanted.playback_speed:.6f},fps={wanted.fps}:start_time=0,{sizes}"
+    return f"{cut}[cut];{steady_graph};[held]setpts=PTS/{parameters.playback_speed:.6f},fps={parameters.fps}:start_time=0,{sizes}"
 
 
 def _side(pixels: float | None) -> int:

@@ -29,18 +29,18 @@ class AssetImage(AssetParameters):
 
 
 def make(context: StepContext[AssetImage]) -> StepResult:
-    wanted = context.parameters
-    source = probe(context, wanted.source)
-    frame = source.frame(in_seconds(wanted.time), what=wanted.time)
-    made = context.workspace / "image.jpg"
+    parameters = context.parameters
+    source = probe(context, parameters.source)
+    frame = source.frame(in_seconds(parameters.time), what=parameters.time)
+    output = context.workspace / "image.jpg"
     cut = f"trim=start={seconds(frame.begin + source.start)}:end={seconds(frame.middle + source.start)}"
     filters = ",".join((cut, *still(picture_of(source)), JPEG))
     picture = ("-map", f"0:{source.video.index}", "-vf", filters, "-frames:v", "1")
-    encode(context, source, *ANY_PICTURE, *source.stamped(frame.seek), *picture, *jpeg(quality=_QUALITY), made.name, lasts=0.0)
-    if not made.is_file():
-        raise StepFailed(f"The picture of {source.name} at {wanted.time} cannot be decoded.", final=True)
-    context.publish(made, wanted.name)
-    return StepResult(message=f"{wanted.name}: the frame at {frame.at:.3f} s")
+    encode(context, source, *ANY_PICTURE, *source.stamped(frame.seek), *picture, *jpeg(quality=_QUALITY), output.name, lasts=0.0)
+    if not output.is_file():
+        raise StepFailed(f"The picture of {source.name} at {parameters.time} cannot be decoded.", final=True)
+    context.publish(output, parameters.name)
+    return StepResult(message=f"{parameters.name}: the frame at {frame.at:.3f} s")
 
 
 ASSET_IMAGE: Final = Workflow("asset_image", AssetImage, (Step("make", make),), description="Makes a JPEG of one frame of a video.")

@@ -25,16 +25,16 @@ class Span:
 
     first: Frame
     last: Frame
-    wanted: tuple[float, float]
+    requested: tuple[float, float]
 
     @property
     def begin(self) -> float:
-        return max(self.first.at, self.wanted[0]) if _stands(self.first) else self.first.at
+        return max(self.first.at, self.requested[0]) if _stands(self.first) else self.first.at
 
     @property
     def end(self) -> float:
         """The time at which the last frame ends."""
-        return min(self.last.after, self.wanted[1]) if _stands(self.last) else self.last.after
+        return min(self.last.after, self.requested[1]) if _stands(self.last) else self.last.after
 
     def steady(self, source: str, made: str, *, name: str = "steady", lines: int) -> str:
         """Return the graph that repeats a still picture of so many lines, also at the end of the clip."""
@@ -60,12 +60,12 @@ def _stands(frame: Frame) -> bool:
     return frame.after - frame.at > _LONG
 
 
-def span(source: MediaFile, wanted: ClipParameters) -> Span:
+def span(source: MediaFile, parameters: ClipParameters) -> Span:
     """Return the frames of a clip. Raises `StepFailed` if it ends before it begins, or past the end of the file."""
-    begin, end = in_seconds(wanted.start), in_seconds(wanted.end)
+    begin, end = in_seconds(parameters.start), in_seconds(parameters.end)
     if end <= begin:
         raise StepFailed("The end of the clip is not after its start.", final=True)
-    first, last = source.frames(begin, end - _ROUNDED, what=(wanted.start, wanted.end))
+    first, last = source.frames(begin, end - _ROUNDED, what=(parameters.start, parameters.end))
     if end > last.after + _ROUNDED:
-        raise StepFailed(f"{wanted.end} is past the end of {source.name}.", final=True)
+        raise StepFailed(f"{parameters.end} is past the end of {source.name}.", final=True)
     return Span(first, last, (begin, end))

@@ -87,25 +87,25 @@ class _Tracks:
 
 
 def make(context: StepContext[AssetVideo]) -> StepResult:
-    wanted = context.parameters
-    source = probe(context, wanted.source)
-    clip = span(source, wanted)
-    made = context.workspace / "clip.mp4"
-    tracks = _choose_tracks(source, wanted)
-    if wanted.frame_accurate or _changes(context, source, clip):
-        read, coded = _encode_options(context, source, clip, tracks, copy_ts=wanted.copy_ts)
+    parameters = context.parameters
+    source = probe(context, parameters.source)
+    clip = span(source, parameters)
+    output = context.workspace / "clip.mp4"
+    tracks = _choose_tracks(source, parameters)
+    if parameters.frame_accurate or _changes(context, source, clip):
+        read, coded = _encode_options(context, source, clip, tracks, copy_ts=parameters.copy_ts)
         begins, placed = clip.begin, 0.0
     else:
-        read, coded = _copy_options(source, clip, tracks, copy_ts=wanted.copy_ts)
+        read, coded = _copy_options(source, clip, tracks, copy_ts=parameters.copy_ts)
         begins, placed = clip.first.key, source.start + clip.first.key
-    inputs, texts = clip_texts(context, wanted.source, begin=begins, end=clip.end, to=placed)
-    encode(context, source, *read, *inputs, *coded, *tracks.languages, *texts, *MP4, made.name, lasts=clip.lasts)
-    context.publish(made, wanted.name)
-    return StepResult(message=f"{wanted.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
+    inputs, texts = clip_texts(context, parameters.source, begin=begins, end=clip.end, to=placed)
+    encode(context, source, *read, *inputs, *coded, *tracks.languages, *texts, *MP4, output.name, lasts=clip.lasts)
+    context.publish(output, parameters.name)
+    return StepResult(message=f"{parameters.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _choose_tracks(source: MediaFile, wanted: AssetVideo) -> _Tracks:
-    passes = filters.track_filter(wanted.filter) if wanted.filter is not None else lambda track: True
+def _choose_tracks(source: MediaFile, parameters: AssetVideo) -> _Tracks:
+    passes = filters.track_filter(parameters.filter) if parameters.filter is not None else lambda track: True
     videos = [
         video
         for video in source.videos
@@ -114,7 +114,7 @@ def _choose_tracks(source: MediaFile, wanted: AssetVideo) -> _Tracks:
     audios = [audio for audio in source.audios if passes(filters.Track("audio", audio.bit_rate or None, None, audio.language))]
     if not videos and not audios:
         raise StepFailed(f"{source.name} has no track that the filter lets pass.", final=True)
-    if wanted.mezzanine:
+    if parameters.mezzanine:
         return _Tracks(sorted(videos, key=VideoTrack.rank)[-1:], audios[:1])
     return _Tracks(videos, audios)
 

@@ -16,7 +16,7 @@ from workers.jobs.workflow import Step, Workflow
 from workers.jobs.workflows.capture.downloads import Downloads
 from workers.jobs.workflows.capture.join import join_pieces
 from workers.jobs.workflows.capture.own_origin import whole_recording
-from workers.jobs.workflows.capture.parameters import VodCapture, wanted
+from workers.jobs.workflows.capture.parameters import VodCapture, capture_request
 from workers.jobs.workflows.capture.recorder import Recorded, Recorder
 from workers.jobs.workflows.capture.recording import keep_recording, read_recording
 from workers.jobs.workflows.capture.report import report
@@ -29,17 +29,17 @@ from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
 
 
 def record(context: StepContext[VodCapture]) -> StepResult:
-    asked, origin = wanted(context.parameters), context.environment.origin
-    what = replace(asked, sources=tuple(whole_recording(url, origin=origin) for url in asked.sources))
+    requested, origin = capture_request(context.parameters), context.environment.origin
+    request = replace(requested, sources=tuple(whole_recording(url, origin=origin) for url in requested.sources))
     shelf = Shelf(context.workspace)
 
     async def follow() -> tuple[Recorded, RecordedTexts]:
         client = context.environment.download()
         try:
             downloads = Downloads(client, context.workspace, limits=context.environment.limits)
-            texts = TextFollower(downloads, what, log=lambda line: context.log(line, Severity.WARN))
+            texts = TextFollower(downloads, request, log=lambda line: context.log(line, Severity.WARN))
             async with texts.running():
-                recorded = await Recorder(context, what, downloads, shelf=shelf).record()
+                recorded = await Recorder(context, request, downloads, shelf=shelf).record()
             return recorded, texts.texts
         finally:
             await client.close()
@@ -63,10 +63,10 @@ def record(context: StepContext[VodCapture]) -> StepResult:
 
 def join(context: StepContext[VodCapture]) -> StepResult:
     """Make the film and its subtitles from the recording."""
-    given = context.parameters
+    parameters = context.parameters
     recording = read_recording(context)
-    joined = join_pieces(context, recording, accurate=given.frame_accurate, copy_ts=given.copy_ts)
-    texts = keep_texts(context, captured_texts(context, recording, cut_at=joined.cut, keep_gaps=given.copy_ts))
+    joined = join_pieces(context, recording, accurate=parameters.frame_accurate, copy_ts=parameters.copy_ts)
+    texts = keep_texts(context, captured_texts(context, recording, cut_at=joined.cut, keep_gaps=parameters.copy_ts))
     lasts = round(joined.cut.lasts, 3)
     began = iso(datetime.fromtimestamp(joined.cut.moment, UTC)) if recording.clocked else None
     context.keep(joined.path, CONVERTED)

@@ -48,7 +48,7 @@ def check_initialization(path: Path) -> None:
         raise SourceFault("The stream is encrypted; only a clear one is captured.", final=True)
 
 
-def indexed(data: bytes, *, begins: int) -> Iterator[tuple[Part, float, float]]:
+def subsegments(data: bytes, *, begins: int) -> Iterator[tuple[Part, float, float]]:
     """Yield the subsegments that a `sidx` box lists: their places in the file, when they begin and how long they last.
 
     `begins` is the place of `data` in the file.

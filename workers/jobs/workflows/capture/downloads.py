@@ -83,7 +83,7 @@ class Downloads:
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._client.download(
-                    resource.url, to, part=resource.part, most=most, seconds_without_data=self._silence, seen=self._seen
+                    resource.url, to, part=resource.part, most=most, seconds_without_data=self._silence, seen=self._count_bytes
                 )
         except TimeoutError:
             raise SourceFault(f"The host did not send the whole file within {seconds:g} s.") from None
@@ -98,7 +98,7 @@ class Downloads:
             raise SourceFault("The host sends compressed data, although it was asked not to.", final=True)
         return answer.url
 
-    def _seen(self, piece: bytes) -> None:
+    def _count_bytes(self, piece: bytes) -> None:
         self._got += len(piece)
         if self._got > self._limits.size:
             raise StepFailed(f"The capture has more than {self._limits.size} bytes, which is the limit.", final=True)

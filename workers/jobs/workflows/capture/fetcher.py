@@ -107,7 +107,7 @@ class Fetcher:
                 self._shelf.put(made, init.digest)
 
 
-def failed(task: asyncio.Task[None]) -> BaseException | None:
+def task_fault(task: asyncio.Task[None]) -> BaseException | None:
     """Return the fault that ended a task; None if it is running or was cancelled.
 
     If it is a group of faults, the failure of the step is returned if there is one.

@@ -77,7 +77,7 @@ class Made:
         # The borders are between frames, since times are rounded.
         begin = cut.first - FRAME if cut.before is None else (cut.before + cut.first) / 2
         trim = f"trim=start={self._place(begin)}:end={self._place((cut.last + cut.end) / 2)}"
-        sized = shaped(self.picture) if "v" in self.varying else f"{EVEN_SIZE}:{self.picture.colours.film.coded}"
+        sized = picture_filters(self.picture) if "v" in self.varying else f"{EVEN_SIZE}:{self.picture.colours.film.coded}"
         filters = ",".join((trim, _FORWARD, *self.converted, sized))
         return ("-filter:v", filters, "-c:v", *_H264, "-fps_mode", "passthrough", "-enc_time_base:v", "demux")
 
@@ -92,7 +92,7 @@ class Made:
         for name, form in self.varying.items():
             if isinstance(form, Sound):
                 track = f":{name[1:]}"
-                options += [f"-filter:a{track}", f"{uniform(form)},{self._atrim()}", *_aac(track)]
+                options += [f"-filter:a{track}", f"{sound_filter(form)},{self._atrim()}", *_aac(track)]
                 options += [] if self.accurate else [f"-bsf:a{track}", "null"]
         return tuple(options)
 
@@ -112,12 +112,12 @@ def _aac(track: str) -> tuple[str, ...]:
     return (f"-c:a{track}", "aac", f"-b:a{track}", "192k")
 
 
-def shaped(form: Picture) -> str:
+def picture_filters(form: Picture) -> str:
     """Return filters that show the whole picture at one size with square pixels, between black bars if its shape differs."""
     return f"{fitted(*form.size)},scale={form.colours.film.coded}"
 
 
-def uniform(form: Sound) -> str:
+def sound_filter(form: Sound) -> str:
     """Return a filter that gives sound one rate and one layout, whatever it had before."""
     layout = form.layout or LAYOUTS.get(form.channels, "")
     return f"aformat=sample_rates={form.rate}{f':channel_layouts={layout}' if layout else ''}"

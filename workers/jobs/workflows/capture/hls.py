@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Resource, SourceFault, joined
+from workers.jobs.workflows.capture.segments import LONGEST, MOST_ENTRIES, Resource, SourceFault, absolute_url
 from workers.media.errors import Unreadable
 from workers.media.hls import UNKNOWN_DURATION, Entry, Playlist, Rendition, read, text_of
 
@@ -44,10 +44,10 @@ class MediaPlaylist:
     entries: Sequence[Entry]
 
     def resource(self, entry: Entry) -> Resource:
-        return Resource(joined(self.url, entry.uri), entry.part)
+        return Resource(absolute_url(self.url, entry.uri), entry.part)
 
     def init(self, entry: Entry) -> Resource | None:
-        return None if entry.init is None else Resource(joined(self.url, entry.init.uri), entry.init.part)
+        return None if entry.init is None else Resource(absolute_url(self.url, entry.init.uri), entry.init.part)
 
 
 def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
@@ -75,7 +75,7 @@ def subtitles(body: bytes, url: str) -> list[Subtitles]:
     by_address: dict[str, Subtitles] = {}
     for rendition in _read(body).renditions:
         if rendition.type == "SUBTITLES" and rendition.uri:
-            address = joined(url, rendition.uri)
+            address = absolute_url(url, rendition.uri)
             by_address.setdefault(address, Subtitles(address, rendition.language, _kind(rendition), rendition.name))
     return list(by_address.values())
 
@@ -100,7 +100,7 @@ def _variants(playlist: Playlist, url: str) -> tuple[Variant, ...]:
         raise SourceFault("The master playlist lists no rendition.", final=True)
     audio = _audio(playlist.renditions, url)
     made = [
-        Variant(joined(url, variant.uri), variant.bandwidth, variant.width * variant.height, audio.get(variant.audio))
+        Variant(absolute_url(url, variant.uri), variant.bandwidth, variant.width * variant.height, audio.get(variant.audio))
         for variant in playlist.variants
     ]
     return tuple(sorted(made, key=lambda variant: (variant.pixels, variant.bandwidth), reverse=True))
@@ -114,4 +114,4 @@ def _audio(renditions: Sequence[Rendition], url: str) -> dict[str, str]:
             rendition.group not in chosen or (rendition.default and not chosen[rendition.group].default)
         ):
             chosen[rendition.group] = rendition
-    return {group: joined(url, rendition.uri) for group, rendition in chosen.items() if rendition.uri}
+    return {group: absolute_url(url, rendition.uri) for group, rendition in chosen.items() if rendition.uri}

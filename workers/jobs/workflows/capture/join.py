@@ -105,7 +105,7 @@ def _pictures(pieces: Sequence[Piece]) -> list[_Part]:
                 piece.shift,
                 piece.begins,
                 piece.place(piece.run.end),
-                _moved(piece.sound, piece.shift),
+                _shift_time(piece.sound, piece.shift),
             ),
             opens=piece.opens if number else None,
         )
@@ -149,7 +149,7 @@ def _moment(pieces: Sequence[Piece], place: float) -> float:
     return piece.run.segments[0].at + place - piece.begins
 
 
-def _moved(time: float | None, shift: float) -> float | None:
+def _shift_time(time: float | None, shift: float) -> float | None:
     return None if time is None else time + shift
 
 

@@ -58,7 +58,7 @@ class VodCapture(PackageParameters):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CaptureRequest:
     """The requested capture. If `absolute`, `start` and `end` are seconds since 1970, otherwise seconds since the start of the
     stream."""
 
@@ -68,11 +68,11 @@ class Wanted:
     absolute: bool
 
 
-def wanted(given: VodCapture) -> Wanted:
+def capture_request(parameters: VodCapture) -> CaptureRequest:
     """Return the requested capture. Raises `StepFailed` if it is impossible."""
-    if not given.sources or given.start is None or given.end is None:
+    if not parameters.sources or parameters.start is None or parameters.end is None:
         raise StepFailed("sources, start and end are required.", final=True)
-    start, end = stream_point(given.start, field="start"), stream_point(given.end, field="end")
+    start, end = stream_point(parameters.start, field="start"), stream_point(parameters.end, field="end")
     if start.is_absolute != end.is_absolute:
         raise StepFailed("start and end must both be date-times, or both be times from the start of the stream.", final=True)
     if start.date_time is not None and end.date_time is not None:
@@ -81,7 +81,7 @@ def wanted(given: VodCapture) -> Wanted:
         begin, until = _seconds(start.time_span), _seconds(end.time_span)
     if until <= begin:
         raise StepFailed("The end of the capture is not after its start.", final=True)
-    return Wanted(given.sources, begin, until, start.is_absolute)
+    return CaptureRequest(parameters.sources, begin, until, start.is_absolute)
 
 
 def _seconds(span: str) -> float:

@@ -18,8 +18,8 @@ from domain.kernel.clock import system_clock
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.capture.containers import Container
 from workers.jobs.workflows.capture.downloads import Downloads
-from workers.jobs.workflows.capture.fetcher import TRIES, Fetcher, failed
-from workers.jobs.workflows.capture.parameters import Wanted
+from workers.jobs.workflows.capture.fetcher import TRIES, Fetcher, task_fault
+from workers.jobs.workflows.capture.parameters import CaptureRequest
 from workers.jobs.workflows.capture.plan import Plan, plan
 from workers.jobs.workflows.capture.segments import Kind, Segment, SourceFault, shown_time
 from workers.jobs.workflows.capture.shelf import Shelf
@@ -54,21 +54,21 @@ class Recorded:
 class Recorder:
     """The loop of one capture. Its times are those of the segments, which count from 1970 or from the start of the stream."""
 
-    def __init__(self, context: StepContext[Any], wanted: Wanted, downloads: Downloads, *, shelf: Shelf) -> None:
+    def __init__(self, context: StepContext[Any], request: CaptureRequest, downloads: Downloads, *, shelf: Shelf) -> None:
         self._context = context
-        self._wanted = wanted
+        self._request = request
         self._downloads = downloads
         self._shelf = shelf
         self._earlier = shelf.take_over(context.previous)
         if self._earlier:
             context.log(f"Continuing with {len(self._earlier)} segments of the previous run.")
-        self._sources = tuple(Source(number, url) for number, url in enumerate(wanted.sources, 1))
+        self._sources = tuple(Source(number, url) for number, url in enumerate(request.sources, 1))
         self._changed = asyncio.Event()
-        self._fetcher = Fetcher(downloads, shelf, context.workspace, on_given_up=self._give_up, on_fetched=self._fetched)
+        self._fetcher = Fetcher(downloads, shelf, context.workspace, on_given_up=self._give_up, on_fetched=self._count_fetched)
         self._have = 0.0
         self._whole = 1.0
         self._begun = monotonic()
-        self._range = (wanted.start, wanted.end) if wanted.absolute else None
+        self._range = (request.start, request.end) if request.absolute else None
 
     async def record(self) -> Recorded:
         if self._range is not None and self._range[1] > _now() + LONGEST:
@@ -95,7 +95,7 @@ class Recorder:
             if now != state:
                 state, plans = now, self._plans()
                 self._fetch_all(plans)
-            for fault in map(failed, tasks):
+            for fault in map(task_fault, tasks):
                 if fault is not None:
                     raise fault
             if self._fetcher.idle and (_is_whole(plans) or all(source.done for source in self._sources)):
@@ -139,7 +139,7 @@ class Recorder:
                 changed = await self._refresh(source)
                 source.failures = 0
             except SourceFault as fault:
-                self._failed(source, fault)
+                self._note_fault(source, fault)
             source.tried = True
             if changed:
                 source.moved = monotonic()
@@ -165,7 +165,7 @@ class Recorder:
         assert stream is not None
         others = [other for other in self._sources if other.tracks and other is not source]
         source.loaded = True
-        if self._wanted.absolute and not stream.clocked:
+        if self._request.absolute and not stream.clocked:
             source.leave_out(_NO_TIME)
             return
         first = others[0].stream if others else None
@@ -175,12 +175,12 @@ class Recorder:
             source.leave_out("Its tracks differ from those of the previous source.")
         elif first.clocked != stream.clocked:
             source.leave_out("Only one of the sources tells the time of day, so they cannot be compared.")
-        elif not stream.clocked and not _aligned(stream, first):
+        elif not stream.clocked and not _align(stream, first):
             source.leave_out("The numbers of its segments differ from those of the previous source, so they cannot be compared.")
         if not stream.clocked and source.edge is not None:
             source.shift = _now() - source.edge
 
-    def _failed(self, source: Source, fault: SourceFault) -> None:
+    def _note_fault(self, source: Source, fault: SourceFault) -> None:
         source.failures += 1
         if source.failures == 1:
             self._context.log(f"Source {source.number}: {fault}", Severity.WARN)
@@ -236,7 +236,7 @@ class Recorder:
             if base is None:
                 base = min(begins)
                 self._shelf.note_base(base)
-            self._range = (base + self._wanted.start, base + self._wanted.end)
+            self._range = (base + self._request.start, base + self._request.end)
             live = [source for source in self._sources if source.stream is not None and source.tracks and not source.stream.ended]
             if live and all(self._range[1] > _now() - source.shift + LONGEST for source in live):
                 raise StepFailed("The end of the capture is more than a day ahead.", final=True)
@@ -254,7 +254,7 @@ class Recorder:
         if self._range is not None:
             self._whole = len(plans) * (self._range[1] - self._range[0])
 
-    def _fetched(self, segment: Segment) -> None:
+    def _count_fetched(self, segment: Segment) -> None:
         self._have += segment.lasts
         self._context.progress(min(self._have / self._whole, 1.0), f"{self._have:.0f} s")
         if self._fetcher.idle:
@@ -273,7 +273,7 @@ def _is_whole(plans: Mapping[Kind, Plan]) -> bool:
     return whole and ("audio" in plans or plans["main"].tail is not None)
 
 
-def _aligned(stream: object, first: object) -> bool:
+def _align(stream: object, first: object) -> bool:
     """Return True if two streams without a clock can be compared.
 
     HLS streams are compared by the numbers of their segments; the times of DASH streams are those of their media.

@@ -33,7 +33,7 @@ def shown_time(moment: float, *, clocked: bool) -> str | float:
     return iso(datetime.fromtimestamp(moment, UTC)) if clocked else round(moment, 3)
 
 
-def joined(base: str, url: str) -> str:
+def absolute_url(base: str, url: str) -> str:
     """Return a URL of a playlist, which may be relative to the playlist, as an absolute one. Raises `SourceFault`."""
     try:
         return resources.joined(base, url)

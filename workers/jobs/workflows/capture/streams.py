@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from workers.jobs.workflows.capture import dash, hls
-from workers.jobs.workflows.capture.containers import indexed
+from workers.jobs.workflows.capture.containers import subsegments
 from workers.jobs.workflows.capture.dash_track import DashTrack
 from workers.jobs.workflows.capture.downloads import Downloads, Text
 from workers.jobs.workflows.capture.hls_track import ClockJump, HlsTrack
@@ -200,7 +200,7 @@ class DashStream:
         changed = False
         for kind in _KINDS:
             if kind in mpd.tracks:
-                listed = [segment for listed_entry in mpd.tracks[kind] for segment in await self._listed(listed_entry)]
+                listed = [segment for listed_entry in mpd.tracks[kind] for segment in await self._expand_index(listed_entry)]
                 changed = self._track(kind, clocked=mpd.clocked).update(listed, clocked=mpd.clocked) or changed
                 self.target = max([self.target, *(listed_entry.lasts for listed_entry in listed)])
         self.ended, self._update = mpd.ended, mpd.update
@@ -219,12 +219,12 @@ class DashStream:
             self._tracks[kind].restore([segment for segment in self._earlier if segment.kind == kind], clocked=clocked)
         return self._tracks[kind]
 
-    async def _listed(self, entry: ListedSegment) -> list[ListedSegment]:
+    async def _expand_index(self, entry: ListedSegment) -> list[ListedSegment]:
         if entry.index is None or entry.index.part is None:
             return [entry]
         data = await self._downloads.piece(entry.index)
         url = entry.resource.url
         return [
             ListedSegment(entry.epoch, type(entry.resource)(url, part), entry.at + time, lasts, entry.init)
-            for part, time, lasts in indexed(data, begins=entry.index.part.first)
+            for part, time, lasts in subsegments(data, begins=entry.index.part.first)
         ]

@@ -17,7 +17,7 @@ from workers.jobs.context import StepFailed
 from workers.jobs.workflows.capture import dash, hls
 from workers.jobs.workflows.capture.downloads import Downloads, Text
 from workers.jobs.workflows.capture.hls_track import HlsTrack
-from workers.jobs.workflows.capture.parameters import Wanted
+from workers.jobs.workflows.capture.parameters import CaptureRequest
 from workers.jobs.workflows.capture.segments import Resource, SourceFault
 
 MOST_TRACKS: Final = 16
@@ -68,10 +68,10 @@ class RecordedTexts:
 class TextFollower:
     """Follows the text tracks of the sources. `log` is called with a line for each track that is incomplete."""
 
-    def __init__(self, downloads: Downloads, wanted: Wanted, *, log: Callable[[str], None]) -> None:
+    def __init__(self, downloads: Downloads, request: CaptureRequest, *, log: Callable[[str], None]) -> None:
         self._downloads = downloads
-        self._downloads.remembered = frozenset(wanted.sources)
-        self._wanted = wanted
+        self._downloads.remembered = frozenset(request.sources)
+        self._request = request
         self._log = log
         self._over = asyncio.Event()
         self._size = 0
@@ -101,7 +101,7 @@ class TextFollower:
             await self._wait(_LOOK)
 
     async def _follow_any(self) -> bool:
-        for url in self._wanted.sources:
+        for url in self._request.sources:
             text = self._downloads.latest.get(url)
             if text is None or self._without_texts.get(url) is text:
                 continue
@@ -158,8 +158,8 @@ class TextFollower:
             if segment.name in done:
                 continue
             done.add(segment.name)
-            comparable = track.clocked == self._wanted.absolute
-            if comparable and not (self._wanted.start - _AROUND <= segment.end and segment.at <= self._wanted.end + _AROUND):
+            comparable = track.clocked == self._request.absolute
+            if comparable and not (self._request.start - _AROUND <= segment.end and segment.at <= self._request.end + _AROUND):
                 continue
             got = await self._part(number, segment.resource, segment.init, at=segment.at if comparable else None, base=base)
             missing += not got

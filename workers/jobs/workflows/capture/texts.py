@@ -61,7 +61,7 @@ def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: C
             if source is None:
                 faults += 1
             elif len(cues) < MOST_CUES:
-                cues |= dict.fromkeys(filter(None, map(line.placing(source), source.cues)))
+                cues |= dict.fromkeys(filter(None, map(line.placer(source), source.cues)))
         if faults:
             context.log(f"{faults} segments of the subtitles {track['name']} cannot be read and are left out.", Severity.WARN)
         shown = cut(_merge_repeated(in_order(cues)), begin=0.0, end=cut_at.lasts)
@@ -90,13 +90,13 @@ class _FilmTimeline:
         self._pieces = pieces
         self._first = cut_at.first
 
-    def placing(self, of: _Cues) -> Any:
+    def placer(self, of: _Cues) -> Any:
         def place(cue: Cue) -> Cue | None:
             if of.base is not None:
                 moments = [(piece, of.base + cue.begin / 1000) for piece in self._pieces]
             else:
                 time = of.offset + cue.begin / 1000
-                moments = [(piece, piece.run.segments[0].at + _unwrapped(time - piece.origin)) for piece in self._pieces]
+                moments = [(piece, piece.run.segments[0].at + _unwrap(time - piece.origin)) for piece in self._pieces]
             lasts = (cue.end - cue.begin) / 1000
             shown = [
                 (piece, begin, end)
@@ -112,7 +112,7 @@ class _FilmTimeline:
         return place
 
 
-def _unwrapped(difference: float) -> float:
+def _unwrap(difference: float) -> float:
     """Return the smallest of all possible differences between two time stamps of 33 bits."""
     return difference - round(difference / _WRAP) * _WRAP if abs(difference) > _WRAP / 2 else difference
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepFailed
-from workers.jobs.workflows.capture.film import shaped, uniform
+from workers.jobs.workflows.capture.film import picture_filters, sound_filter
 from workers.jobs.workflows.capture.forms import Form, Picture, TrackForms, changes, leading
 from workers.jobs.workflows.capture.pieces import Run, Workbench
 from workers.jobs.workflows.capture.segments import shown_time
@@ -89,11 +89,17 @@ class Coding:
         conversion: list[str] = []
         for name, form in self.files[file].items():
             coded = self._coded[run].get(name)
-            forms = [] if coded is None else [form for _, form in coded.forms]
-            colours = [form.colours.converted() for form in forms if isinstance(form, Picture)] if self._mixed else []
+            forms = [] if coded is None else [coded_form for _, coded_form in coded.forms]
+            colours = (
+                [coded_form.colours.converted() for coded_form in forms if isinstance(coded_form, Picture)] if self._mixed else []
+            )
             if any(colours) or any(coded_form.codec != form.codec for coded_form in forms):
                 track = f":{name[0]}:{name[1:] or '0'}"
-                filters = ",".join((*(colours[:1] or [()])[0], shaped(form))) if isinstance(form, Picture) else uniform(form)
+                filters = (
+                    ",".join((*(colours[:1] or [()])[0], picture_filters(form)))
+                    if isinstance(form, Picture)
+                    else sound_filter(form)
+                )
                 times = ("-fps_mode:v", "passthrough", "-enc_time_base:v", "demux") if isinstance(form, Picture) else ()
                 encoder, *options = _ENCODERS[form.codec]
                 conversion += (f"-filter{track}", filters, f"-c{track}", encoder, *options, *times)

@@ -18,7 +18,7 @@ from workers.jobs.workflows.compose.pictures import ROOM, picture
 from workers.jobs.workflows.compose.plan import SAMPLES, Plan, blocks
 from workers.jobs.workflows.compose.reel import Reel
 from workers.jobs.workflows.compose.sounds import sound
-from workers.jobs.workflows.compose.sources import plan_film, read_plan, source_of, unchanged
+from workers.jobs.workflows.compose.sources import check_unchanged, plan_film, read_plan, source_of
 from workers.jobs.workflows.compose.texts import composed_texts
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.codecs import LAYOUTS
@@ -46,7 +46,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
         if number in reel.made:
             continue
         item = plan.items[number]
-        unchanged(context, item.part)
+        check_unchanged(context, item.part)
         if item.part.source not in sources:
             sources[item.part.source] = source(source_of(context, item.part.source))
         media = sources[item.part.source]
@@ -55,7 +55,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
             film: shown,
             **{name: sound(context, plan, item=item, file=media.file, track=track) for track, name in enumerate(sounds)},
         }
-        unchanged(context, item.part)
+        check_unchanged(context, item.part)
         reel.add(number, pieces, note={"copied": copied})
         context.progress(count / len(numbers), f"item {number + 1} of {len(plan.items)}")
     if numbers:
@@ -72,11 +72,11 @@ def join(context: StepContext[Compose]) -> StepResult:
     again = sum(context.results[_step(block)]["again"] for block in used)
     lasts = plan.time(plan.frames)
     film = MediaFile(context, context.workspace / _LIST, "the film", {})
-    inputs = ["-itsoffset", f"-{ROOM}", "-f", "mpegts", *_joined(context, [_film(block) for block in used])]
+    inputs = ["-itsoffset", f"-{ROOM}", "-f", "mpegts", *_concat_input(context, [_film(block) for block in used])]
     tracks = ["-map", "0:v:0", "-c:v", "copy", "-bsf:v", f"{_clean(plan, again)},{_times(plan)}", *_tag(plan, again)]
     for track, spoken in enumerate(plan.tracks.languages):
-        inputs += [*_kind(plan, track), *_joined(context, [_sound(plan, block, track) for block in used])]
-        tracks += ["-map", f"{track + 1}:a:0", *_coded(plan, track), *language(spoken, track)]
+        inputs += [*_kind(plan, track), *_concat_input(context, [_sound(plan, block, track) for block in used])]
+        tracks += ["-map", f"{track + 1}:a:0", *_sound_codec(plan, track), *language(spoken, track)]
     made = (*MP4, "-video_track_timescale", str(_scale(plan)), CONVERTED)
     encode(context, film, "-copyts", *inputs, *tracks, *made, lasts=lasts)
     _check(context, plan)
@@ -127,13 +127,13 @@ def _kind(plan: Plan, track: int) -> Sequence[str]:
     return ("-f", "s16le", "-ar", str(SAMPLES), "-ch_layout", LAYOUTS[plan.tracks.channels[track]][0])
 
 
-def _coded(plan: Plan, track: int) -> Sequence[str]:
+def _sound_codec(plan: Plan, track: int) -> Sequence[str]:
     if plan.tracks.copied:
         return (f"-c:a:{track}", "copy")
     return (f"-c:a:{track}", "aac", f"-b:a:{track}", LAYOUTS[plan.tracks.channels[track]][1])
 
 
-def _joined(context: StepContext[Any], names: Sequence[str]) -> Sequence[str]:
+def _concat_input(context: StepContext[Any], names: Sequence[str]) -> Sequence[str]:
     """Return files of earlier steps as one input.
 
     Their paths are relative to the workspace, since the path of the media root may contain the separator.

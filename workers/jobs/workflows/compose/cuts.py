@@ -51,7 +51,7 @@ def end_of(packets: Sequence[Packet], time: float) -> End | None:
     after = shown[place + 1][0] if place + 1 < len(shown) else _end(shown)
     if time > after + 2 * _HALF:
         return None
-    return End(after, _copied(packets, after), shown[place][0])
+    return End(after, _copy_end(packets, after), shown[place][0])
 
 
 def whole(packets: Sequence[Packet]) -> float | None:
@@ -60,7 +60,7 @@ def whole(packets: Sequence[Packet]) -> float | None:
     return _end(shown) if shown else None
 
 
-def _copied(packets: Sequence[Packet], after: float) -> float | None:
+def _copy_end(packets: Sequence[Packet], after: float) -> float | None:
     """Return the first time, from `after` on, before which all frames are shown and decoded; None if there is none."""
     times = [packet.at for packet in packets]
     latest = list(accumulate(times, max))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from workers.jobs.context import StepContext
-from workers.jobs.workflows.compose.plan import Heard
+from workers.jobs.workflows.compose.plan import SourceSound
 from workers.jobs.workflows.encode import encode
 from workers.media.file import MediaFile, seconds
 from workers.media.filters import SOUND_LINE, FormedTracks, Track, sound_form
@@ -29,7 +29,7 @@ def item_loudness(context: StepContext[Any]) -> float | None:
 
 
 def loudness(
-    context: StepContext[Any], file: MediaFile, *, sound: Heard, begin: float, lasts: float, channels: int | None = None
+    context: StepContext[Any], file: MediaFile, *, sound: SourceSound, begin: float, lasts: float, channels: int | None = None
 ) -> float | None:
     """Measure a track between two times, with its own channels or with this number of them. Returns LUFS, or None for silence."""
     formed = steady_sound(sound, channels or sound.channels)
@@ -45,7 +45,7 @@ def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
     return file.stamped(seek, lasts=begin - seek + lasts + _EARLY)
 
 
-def steady_sound(sound: Heard, channels: int) -> FormedTracks:
+def steady_sound(sound: SourceSound, channels: int) -> FormedTracks:
     """Return the track in one form, whatever it changes to."""
     return FormedTracks((Track(f"0:{sound.index}", sound_form(channels), is_picture=False),))
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from domain.job.values import Severity
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.compose.loudness import reading
-from workers.jobs.workflows.compose.plan import Plan, Planned
+from workers.jobs.workflows.compose.plan import Plan, PlannedItem
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.codecs import h264, progressive_sdr
 from workers.media.file import SECONDS, seconds
@@ -30,17 +30,17 @@ _BIT_RATE: Final = 40_000_000
 _QUALITY: Final = 17
 
 
-def picture(context: StepContext[Any], plan: Plan, *, item: Planned, media: Source) -> tuple[Path, bool]:
+def picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: Source) -> tuple[Path, bool]:
     """Make the picture of an item, and return its file and True if it was copied.
 
     A copy whose number of frames differs from what its source states is not used.
     """
     if item.copied:
-        piece = _copied(context, plan, item=item, media=media)
+        piece = _copy_picture(context, plan, item=item, media=media)
         if _frames(context, piece) == item.frames:
             return piece, True
         context.log(f"{media.file.name} does not have a constant frame rate; it is encoded again.", Severity.WARN)
-    piece = _encoded(context, plan, item=item, media=media)
+    piece = _encode_picture(context, plan, item=item, media=media)
     if (frames := _frames(context, piece)) != item.frames:
         begin, lacks = item.begin, plan.time(item.frames - frames)
         lost = f"from {begin + plan.time(frames):.3f} s to {begin + plan.time(frames) + lacks:.3f} s"
@@ -48,7 +48,7 @@ def picture(context: StepContext[Any], plan: Plan, *, item: Planned, media: Sour
     return piece, False
 
 
-def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, media: Source) -> Path:
+def _copy_picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: Source) -> Path:
     """Copy the shown part of an item. In a film with several headers, each piece states its colours."""
     file, part = media.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
@@ -61,7 +61,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, media: Sour
     return context.workspace / _PIECE
 
 
-def _encoded(context: StepContext[Any], plan: Plan, *, item: Planned, media: Source) -> Path:
+def _encode_picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: Source) -> Path:
     """Encode the whole picture in the size of the film, with bars if its shape differs, on the frame grid of the film."""
     file, begin, after = media.file, item.begin, item.part.end if item.copied else item.part.after
     form = (*progressive_sdr(media.picture), fitted(plan.width, plan.height, coded=plan.film.coded))

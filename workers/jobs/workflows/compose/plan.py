@@ -43,7 +43,7 @@ Form = tuple[int, int, tuple[int, int], tuple[str, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SourcePicture:
     """The picture of a source.
 
     `headers` is a digest of those of its codec, `reorder` the number of frames that are decoded before their turn. `steady` means a
@@ -69,7 +69,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SourceSound:
     """A sound track of a source.
 
     `simple` means AAC whose frames are independent, so that it can be cut between them. `begins` is its first second in the source.
@@ -94,8 +94,8 @@ class Part:
 
     source: str
     version: str
-    shown: Shown
-    sounds: tuple[Heard, ...]
+    shown: SourcePicture
+    sounds: tuple[SourceSound, ...]
     at: float
     after: float
     begin: float
@@ -117,7 +117,7 @@ class Tracks:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedItem:
     """A part with its place in the film: its first frame and its number of frames.
 
     `copied` is about its picture. `sounds` are the tracks that become those of the film; None for a track that is silent in this
@@ -150,7 +150,7 @@ class Plan:
     one_header: bool
     reorder: int
     tracks: Tracks
-    items: tuple[Planned, ...]
+    items: tuple[PlannedItem, ...]
     colours: tuple[str, str, str] = (BT709, BT709, BT709)
 
     @property
@@ -165,7 +165,7 @@ class Plan:
     def time(self, frame: int) -> float:
         return float(frame / Fraction(*self.rate))
 
-    def samples(self, item: Planned, *, unit: int = 1) -> tuple[int, int]:
+    def samples(self, item: PlannedItem, *, unit: int = 1) -> tuple[int, int]:
         """Return the first sample of an item, and the first one after it, in units of so many samples."""
         first, last = (
             round(frame / Fraction(*self.rate) * self.tracks.rate / unit) for frame in (item.first, item.first + item.frames)
@@ -189,7 +189,7 @@ def plan_of(parts: Sequence[Part]) -> Plan:
         raise StepFailed(f"The film would be longer than {LONGEST // 3600} hours.", final=True)
     tracks = _tracks(parts, copied=whole)
     items = tuple(
-        Planned(part, keep, first, max(after - first, 0), _assigned(part, tracks))
+        PlannedItem(part, keep, first, max(after - first, 0), _assign_sounds(part, tracks))
         for part, keep, (first, after) in zip(parts, copied, pairwise(firsts), strict=True)
     )
     headers = {item.part.shown.headers if item.copied else "" for item in items}
@@ -221,7 +221,7 @@ def steps(loudness: Sequence[float | None]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class ItemMarker:
     """A marker of an item, in seconds of its source."""
 
     item: int
@@ -232,19 +232,19 @@ class Marked:
     text: str
 
 
-def breaks(plan: Plan, markers: Sequence[Marked]) -> tuple[tuple[Break, ...], tuple[float, ...]]:
+def breaks(plan: Plan, markers: Sequence[ItemMarker]) -> tuple[tuple[Break, ...], tuple[float, ...]]:
     """Return the breaks in the order of the film, and the times of further key frames.
 
     Raises `StepFailed` for a marker that is not within its item.
     """
-    placed = sorted((_placed(plan, marker), number, marker) for number, marker in enumerate(markers))
+    placed = sorted((_marker_range(plan, marker), number, marker) for number, marker in enumerate(markers))
     keys = sorted({time for (begin, end), _, marker in placed if marker.accurate for time in (begin, end)})
     ad_breaks: list[Break] = []
     shift = 0.0
     for event, ((begin, end), _, marker) in enumerate(placed, 1):
-        at, until = (begin, end) if marker.accurate else (_nearest(plan, keys, time) for time in (begin, end))
+        at, until = (begin, end) if marker.accurate else (_nearest_key(plan, keys, time) for time in (begin, end))
         if marker.replaces and until <= at:
-            until = _following(plan, keys, at)
+            until = _next_key(plan, keys, at)
         ad_breaks.append(Break(event, at, until if marker.replaces else at, shift, marker.duration))
         if not marker.replaces:
             shift += marker.duration
@@ -252,7 +252,7 @@ def breaks(plan: Plan, markers: Sequence[Marked]) -> tuple[tuple[Break, ...], tu
     return tuple(ad_breaks), tuple(time for time in keys if 0 < time < plan.time(plan.frames))
 
 
-def _placed(plan: Plan, marker: Marked) -> tuple[float, float]:
+def _marker_range(plan: Plan, marker: ItemMarker) -> tuple[float, float]:
     """Return the begin and the end of a marker, on frames of the film."""
     item = plan.items[marker.item]
     begin = marker.at - item.begin
@@ -278,11 +278,11 @@ def _around(plan: Plan, keys: Sequence[float], time: float) -> Iterator[float]:
     yield from keys
 
 
-def _nearest(plan: Plan, keys: Sequence[float], time: float) -> float:
+def _nearest_key(plan: Plan, keys: Sequence[float], time: float) -> float:
     return min(_around(plan, keys, time), key=lambda key_time: abs(key_time - time))
 
 
-def _following(plan: Plan, keys: Sequence[float], time: float) -> float:
+def _next_key(plan: Plan, keys: Sequence[float], time: float) -> float:
     return min((key for key in _around(plan, keys, time) if key > time), default=time)
 
 
@@ -319,7 +319,7 @@ def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
     track_forms = Tracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
     channels = list(track_forms.channels)
     for part in parts:
-        for place, index in enumerate(_assigned(part, track_forms)):
+        for place, index in enumerate(_assign_sounds(part, track_forms)):
             if index is not None:
                 channels[place] = max(channels[place], part.sounds[index].channels)
     alike = all(map(_forms(most).__eq__, (_forms(part.sounds) for part in parts)))
@@ -329,11 +329,11 @@ def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
     return replace(track_forms, channels=tuple(channels))
 
 
-def _forms(sounds: Sequence[Heard]) -> list[tuple[int, int, str]]:
+def _forms(sounds: Sequence[SourceSound]) -> list[tuple[int, int, str]]:
     return [(sound.channels, sound.rate, sound.language) for sound in sounds]
 
 
-def _assigned(part: Part, tracks: Tracks) -> tuple[int | None, ...]:
+def _assign_sounds(part: Part, tracks: Tracks) -> tuple[int | None, ...]:
     """Return the sound for each track of the film: the one of its language, else the first that remains."""
     remaining = list(range(len(part.sounds)))
     assigned: list[int | None] = [None] * len(tracks.languages)

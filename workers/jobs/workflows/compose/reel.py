@@ -41,14 +41,14 @@ class Reel:
     def add(self, item: int, pieces: Mapping[str, Path], *, note: Mapping[str, Any]) -> None:
         """Append the pieces to the files of their names, and delete the pieces."""
         try:
-            digests = self._appended(pieces)
+            digests = self._append(pieces)
         except OSError as fault:
             if fault.errno not in _FULL:
                 raise
             raise StepFailed("The disk is full.") from None
         self._note({"item": item, "pieces": digests, "known": note})
 
-    def _appended(self, pieces: Mapping[str, Path]) -> Mapping[str, tuple[int, str]]:
+    def _append(self, pieces: Mapping[str, Path]) -> Mapping[str, tuple[int, str]]:
         """Append the pieces, and return their sizes and digests."""
         digests = {}
         for name, piece in pieces.items():
@@ -71,13 +71,13 @@ class Reel:
         places = dict.fromkeys(self._names, 0)
         with suppress(OSError, ValueError), (before / _LIST).open() as lines:  # the last line may be cut off
             for line in map(json.loads, lines):
-                if context.cancelled or not self._copied(before, line["pieces"], places):
+                if context.cancelled or not self._copy_item(before, line["pieces"], places):
                     break
                 self._note(line)
         if self.made:
             context.log(f"Continuing after {len(self.made)} items, which the previous run had.")
 
-    def _copied(self, before: Path, pieces: Mapping[str, Sequence[Any]], places: dict[str, int]) -> bool:
+    def _copy_item(self, before: Path, pieces: Mapping[str, Sequence[Any]], places: dict[str, int]) -> bool:
         """Copy all pieces of an item, or none; return True if they were copied."""
         good = True
         for name, (size, digest) in pieces.items():

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from workers.jobs.context import StepContext, StepFailed
 from workers.jobs.workflows.compose.loudness import cut, item_loudness, loudness, meter_filter, reading, steady_sound
-from workers.jobs.workflows.compose.plan import Heard, Plan, Planned
+from workers.jobs.workflows.compose.plan import Plan, PlannedItem, SourceSound
 from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.packets import is_heard
 from workers.jobs.workflows.vod.codecs import LAYOUTS
-from workers.jobs.workflows.vod.sounds import LoudnessTarget, limited
+from workers.jobs.workflows.vod.sounds import LoudnessTarget, limiter
 from workers.media.adts import SAMPLES as AAC_SAMPLES
 from workers.media.adts import frames
 from workers.media.errors import Unreadable
@@ -28,54 +28,56 @@ _NEAR: Final = 0.3
 _EARLY: Final = 1.0
 
 
-def sound(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, track: int) -> Path:
+def sound(context: StepContext[Any], plan: Plan, *, item: PlannedItem, file: MediaFile, track: int) -> Path:
     piece, index = context.workspace / f"sound-{track}.piece", item.sounds[track]
     if index is not None and plan.tracks.copied:
-        _copied(context, plan, item=item, file=file, sound=item.part.sounds[index], piece=piece)
+        _copy_sound(context, plan, item=item, file=file, sound=item.part.sounds[index], piece=piece)
         return piece
     first, last = plan.samples(item)
     channels, samples = plan.tracks.channels[track], last - first
     if index is None:
-        return _nothing(piece, samples * channels * _BYTES)
+        return _write_silence(piece, samples * channels * _BYTES)
     heard = item.part.sounds[index]
     if not is_heard(context, file, track=heard.index, begin=item.begin, lasts=plan.time(item.frames)):
-        return _nothing(piece, samples * channels * _BYTES)
-    _encoded(context, plan, item=item, file=file, sound=heard, channels=channels, piece=piece)
+        return _write_silence(piece, samples * channels * _BYTES)
+    _encode_sound(context, plan, item=item, file=file, sound=heard, channels=channels, piece=piece)
     if piece.stat().st_size != samples * channels * _BYTES:
         span = f"from {item.begin:.3f} s to {item.begin + plan.time(item.frames):.3f} s"
         raise StepFailed(f"The sound of {file.name} cannot be decoded {span}.", final=True)
     return piece
 
 
-def _nothing(piece: Path, size: int) -> Path:
+def _write_silence(piece: Path, size: int) -> Path:
     with piece.open("wb") as silent:
         silent.truncate(size)
     return piece
 
 
-def _encoded(
-    context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, channels: int, piece: Path
+def _encode_sound(
+    context: StepContext[Any], plan: Plan, *, item: PlannedItem, file: MediaFile, sound: SourceSound, channels: int, piece: Path
 ) -> None:
     """Write the samples at the wanted loudness, unless the sound is silent."""
     begin, lasts = item.begin, plan.time(item.frames)
     first, last = plan.samples(item)
     formed = steady_sound(sound, channels)
-    wanted = context.parameters.playlist.loudness or LoudnessTarget()
+    target = context.parameters.playlist.loudness or LoudnessTarget()
     source = loudness(context, file, sound=sound, begin=begin, lasts=lasts, channels=channels)
-    gain = 0.0 if source is None else wanted.wanted - source
+    gain = 0.0 if source is None else target.lufs - source
     for _ in range(_TRIES):
-        louder = (f"volume={gain:.3f}dB", *(limited(wanted.peak) if gain > 0 else ()))
+        louder = (f"volume={gain:.3f}dB", *(limiter(target.peak) if gain > 0 else ()))
         exact = f"apad=whole_len={last - first},atrim=end_sample={last - first}"
         filters = ",".join((cut(file, formed, begin=begin, lasts=lasts), *louder, meter_filter(), exact))
         output = ("-filter_complex", f"{filters}[made]", "-map", "[made]", "-c:a", "pcm_s16le", "-f", "s16le", piece.name)
         encode(context, file, *reading(file, begin=begin, lasts=lasts), *formed.options(), *output, lasts=0.0)
         made = item_loudness(context)
-        if source is None or made is None or abs(made - wanted.wanted) <= _NEAR:
+        if source is None or made is None or abs(made - target.lufs) <= _NEAR:
             return
-        gain += wanted.wanted - made
+        gain += target.lufs - made
 
 
-def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: MediaFile, sound: Heard, piece: Path) -> None:
+def _copy_sound(
+    context: StepContext[Any], plan: Plan, *, item: PlannedItem, file: MediaFile, sound: SourceSound, piece: Path
+) -> None:
     """Write the frames that are nearest to the picture, with silent frames if the source has none there."""
     lasts = AAC_SAMPLES / sound.rate
     first, last = plan.samples(item, unit=AAC_SAMPLES)
@@ -94,7 +96,7 @@ def _copied(context: StepContext[Any], plan: Plan, *, item: Planned, file: Media
     piece.write_bytes(b"".join((silent * before, *read, silent * after)))
 
 
-def _silent(context: StepContext[Any], file: MediaFile, *, sound: Heard) -> bytes:
+def _silent(context: StepContext[Any], file: MediaFile, *, sound: SourceSound) -> bytes:
     """Return a frame of silence."""
     nothing = f"anullsrc=sample_rate={sound.rate}:channel_layout={LAYOUTS[sound.channels][0]}"
     made = ("-frames:a", "4", "-c:a", "aac", "-f", "adts", "silent.aac")

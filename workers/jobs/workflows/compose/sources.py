@@ -19,11 +19,11 @@ from workers.jobs.workflows.compose.loudness import loudness
 from workers.jobs.workflows.compose.parameters import Compose, Item
 from workers.jobs.workflows.compose.plan import (
     PLAN,
-    Heard,
-    Marked,
+    ItemMarker,
     Part,
     Plan,
-    Shown,
+    SourcePicture,
+    SourceSound,
     breaks,
     grid_rate,
     plan_of,
@@ -58,8 +58,8 @@ class _Examined:
 
     media: Source
     version: str
-    shown: Shown
-    sounds: tuple[Heard, ...]
+    shown: SourcePicture
+    sounds: tuple[SourceSound, ...]
     begins_at_key: bool
     end: float
     heard: float
@@ -146,7 +146,7 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
     plan = _steady(context, parts, library)
     if not plan.frames:
         raise StepFailed("The items are shorter than a frame.", final=True)
-    if plan.tracks.copied and (context.parameters.playlist.loudness is not None or _uneven(context, plan, library)):
+    if plan.tracks.copied and (context.parameters.playlist.loudness is not None or _has_uneven_loudness(context, plan, library)):
         plan = sound_again(plan)
     media, keys = breaks(plan, [marker for number, item in enumerate(items) for marker in _markers(library, item, number)])
     file = context.workspace / PLAN_FILE
@@ -198,7 +198,7 @@ def version_of(context: StepContext[Any], event: str) -> str:
     return f"{mine} {status.st_size}"
 
 
-def unchanged(context: StepContext[Any], part: Part) -> None:
+def check_unchanged(context: StepContext[Any], part: Part) -> None:
     if version_of(context, part.source) != part.version:
         raise StepFailed(f"{_path(part.source)} was changed while the film was made.", final=True)
 
@@ -220,20 +220,20 @@ def _examine(context: StepContext[Any], event: str) -> _Examined:
     end = whole(media.file.packets((max(media.lasts - _AROUND, 0.0), media.lasts + _AROUND))) or media.lasts
     if (duration := _seconds(stream.get("duration"))) > 0:
         replace(media, lasts=_seconds(stream.get("start_time")) + duration - media.file.start).check_length(end)
-    sounds = tuple(_heard(streams[sound.index], sound, origin=media.file.start) for sound in media.sounds)
+    sounds = tuple(_sound_of(streams[sound.index], sound, origin=media.file.start) for sound in media.sounds)
     heard = max((_ends(streams[sound.index], origin=media.file.start) for sound in media.sounds), default=0.0)
     at_key = begin is not None and begin.key
-    return _Examined(media, version, _shown(media, stream), sounds, at_key, end, heard if heard - end > _STANDS else end)
+    return _Examined(media, version, _picture_of(media, stream), sounds, at_key, end, heard if heard - end > _STANDS else end)
 
 
-def _shown(media: Source, stream: Mapping[str, Any]) -> Shown:
+def _picture_of(media: Source, stream: Mapping[str, Any]) -> SourcePicture:
     picture, nominal = media.picture, _fraction(stream.get("r_frame_rate"))
     film = picture.colours.film
     average = _fraction(stream.get("avg_frame_rate"))
     steady = bool(average) and abs(nominal / average - 1) < _STEADY
     rate = grid_rate(nominal, average or Fraction(25), steady=steady)
     reorder = stream.get("has_b_frames")
-    return Shown(
+    return SourcePicture(
         codec=picture.codec,
         width=picture.width,
         height=picture.height,
@@ -258,13 +258,13 @@ def _plain(picture: Picture, stream: Mapping[str, Any]) -> bool:
     return _bare(picture, stream) and even and progressive_sdr
 
 
-def _heard(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> Heard:
+def _sound_of(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> SourceSound:
     rate, channels = int(stream["sample_rate"]) if str(stream.get("sample_rate")).isdecimal() else 0, channels_of(sound)
     simple = sound.codec == "aac" and stream.get("profile") == "LC" and sound.channels == channels and rate > 0
-    return Heard(sound.index, channels, rate, sound.language, simple, _seconds(stream.get("start_time")) - origin)
+    return SourceSound(sound.index, channels, rate, sound.language, simple, _seconds(stream.get("start_time")) - origin)
 
 
-def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
+def _has_uneven_loudness(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
     """Return True if the loudness of copied sound jumps between two items. Equal items are measured once."""
     measured: dict[tuple[str, float, float, int], float | None] = {}
     for place in range(len(plan.tracks.channels)):
@@ -285,9 +285,9 @@ def _uneven(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
     return False
 
 
-def _markers(library: _Library, item: Item, number: int) -> list[Marked]:
+def _markers(library: _Library, item: Item, number: int) -> list[ItemMarker]:
     return [
-        Marked(
+        ItemMarker(
             item=number,
             at=library.seconds(item, marker.startAt),
             duration=in_seconds(marker.duration),

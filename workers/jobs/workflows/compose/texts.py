@@ -25,7 +25,7 @@ def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
     for item in plan.items:
         source = item.part.source
         if source not in numbered:
-            numbered[source] = _numbered(published_texts(context, source))
+            numbered[source] = _number_texts(published_texts(context, source))
         for key, text in numbered[source]:
             names.setdefault(key, text.name)
             begin = item.begin
@@ -34,7 +34,7 @@ def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
     return [Text(key[0], key[1], names[key], cues) for key, cues in joined.items() if cues]
 
 
-def _numbered(texts: list[Text]) -> list[tuple[_Key, Text]]:
+def _number_texts(texts: list[Text]) -> list[tuple[_Key, Text]]:
     count: dict[tuple[str, CaptionKind], int] = {}
     numbered = []
     for text in texts:

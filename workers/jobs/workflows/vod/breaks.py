@@ -81,34 +81,34 @@ def in_playlist(playlist: str, breaks: Sequence[Break], *, duration: float) -> s
     made: list[str] = []
     for line in lines:
         if line == _CUE:
-            made += _marked(breaks, next(places))
+            made += _cue_tags(breaks, next(places))
         elif line == "#EXT-X-ENDLIST":
             made += [*_tags(breaks, duration), line]
         elif line.startswith("#EXT-X-MAP:"):
-            made += [line, *_tags(breaks, 0.0), _dated(_inserted(breaks, 0.0) or 0.0)]
+            made += [line, *_tags(breaks, 0.0), _date_tag(_programme_after(breaks, 0.0) or 0.0)]
         else:
             made.append(line)
     return "".join(f"{line}\n" for line in made)
 
 
-def _marked(breaks: Sequence[Break], place: float) -> Iterator[str]:
+def _cue_tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
     """Yield the tags of a cue.
 
     After an insertion the dates of segments continue later. Players take dates that do not fit the durations of segments for gaps,
     unless there is a discontinuity.
     """
     yield from _tags(breaks, place)
-    later = _inserted(breaks, place)
+    later = _programme_after(breaks, place)
     if later is not None:
         yield "#EXT-X-DISCONTINUITY"
-        yield _dated(later)
+        yield _date_tag(later)
 
 
 def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
     """Yield the tags of the breaks that end at a place, then of those that begin there."""
     for ad_break in breaks:
         if not ad_break.inserts and _near(ad_break.until, place):
-            yield from _returned(ad_break)
+            yield from _return_tags(ad_break)
     for ad_break in breaks:
         if _near(ad_break.at, place):
             begins = iso(_BEGINNING + timedelta(seconds=ad_break.out.at))
@@ -117,19 +117,19 @@ def _tags(breaks: Sequence[Break], place: float) -> Iterator[str]:
             yield f'#EXT-X-DATERANGE:ID="{ad_break.event}",{dates},SCTE35-OUT=0x{code}'
             yield f"#EXT-X-CUE-OUT:{ad_break.duration:.3f}"
             if ad_break.inserts:
-                yield from _returned(ad_break)
+                yield from _return_tags(ad_break)
 
 
-def _inserted(breaks: Sequence[Break], place: float) -> float | None:
+def _programme_after(breaks: Sequence[Break], place: float) -> float | None:
     """Return when the programme continues after an insertion at this place; None if there is none."""
     return max((ad_break.back.at for ad_break in breaks if ad_break.inserts and _near(ad_break.at, place)), default=None)
 
 
-def _dated(programme: float) -> str:
+def _date_tag(programme: float) -> str:
     return f"#EXT-X-PROGRAM-DATE-TIME:{iso(_BEGINNING + timedelta(seconds=programme))}"
 
 
-def _returned(break_: Break) -> Iterator[str]:
+def _return_tags(break_: Break) -> Iterator[str]:
     begins, ends = (iso(_BEGINNING + timedelta(seconds=splice.at)) for splice in (break_.out, break_.back))
     lasts = break_.back.at - break_.out.at
     code = break_.back.section().hex().upper()

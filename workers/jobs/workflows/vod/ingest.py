@@ -21,7 +21,7 @@ from workers.jobs.workflows.vod.codecs import aac, h264
 from workers.jobs.workflows.vod.package import packaging
 from workers.jobs.workflows.vod.parameters import PackageParameters
 from workers.jobs.workflows.vod.quality import QUALITY, Quality, measure_film
-from workers.jobs.workflows.vod.reading import Reading, listed, stay
+from workers.jobs.workflows.vod.reading import Reading, listing_options, stay
 from workers.jobs.workflows.vod.renditions import CONVERTED, length_of, make_renditions
 from workers.jobs.workflows.vod.sounds import MOST_SOURCE_TRACKS, FilmSounds, SoundParameters, film_sounds
 from workers.jobs.workflows.vod.texts import TEXTS, keep_texts
@@ -74,14 +74,14 @@ class VodIngest(PackageParameters, SoundParameters):
 
 
 def fetch(context: StepContext[VodIngest]) -> StepResult:
-    wanted = context.parameters
-    if wanted.url is None:
+    parameters = context.parameters
+    if parameters.url is None:
         return _check_file(context)
-    download = ResumableDownload(context, wanted.url, size=None)
+    download = ResumableDownload(context, parameters.url, size=None)
     download.run()
-    if wanted.sha256 is not None and download.sha256 != wanted.sha256:
+    if parameters.sha256 is not None and download.sha256 != parameters.sha256:
         download.discard()
-        raise StepFailed(f"Expected SHA-256 {wanted.sha256}, received {download.sha256}.")
+        raise StepFailed(f"Expected SHA-256 {parameters.sha256}, received {download.sha256}.")
     context.keep(download.path, _DOWNLOADED, sha256=download.sha256)
     return StepResult(message=f"Downloaded {download.size} bytes", metadata={"size": download.size, "sha256": download.sha256})
 
@@ -92,10 +92,10 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
     Tracks are copied if MP4 and players support them, and if their form does not change; a picture then keeps its rotation flag. A
     picture that is encoded again is turned.
     """
-    wanted = context.parameters
-    joins = wanted.sounds is not None or wanted.stereo_pairs
+    parameters = context.parameters
+    joins = parameters.sounds is not None or parameters.stereo_pairs
     whole = source(_source_file(context), most_sounds=MOST_SOURCE_TRACKS if joins else MOST_SOUNDS)
-    sounds = film_sounds(context, _with_black(whole), wanted=wanted)
+    sounds = film_sounds(context, _with_black(whole), parameters=parameters)
     media, copied = sounds.media, _can_be_copied(sounds)
     changed = _convert_film(context, sounds, copied)
     if changed:
@@ -145,17 +145,17 @@ def _convert_film(context: StepContext[VodIngest], sounds: FilmSounds, copied: f
     labels = {int(track.stream.removeprefix("0:")): formed.label(place) for place, track in enumerate(formed.tracks)}
     graphs, outputs = [], []
     if picture.index in copied:
-        outputs += ["-map", f"0:{picture.index}", *_picture_copied(picture)]
+        outputs += ["-map", f"0:{picture.index}", *_picture_copy_options(picture)]
     else:
-        graphs.append(_shown(media, labels[picture.index], "track0", size=(width, height)))
-        outputs += ["-map", "[track0]", *h264(picture.lines, bit_rate=_BIT_RATE, quality=17), *listed("track-0", "0")]
+        graphs.append(_picture_graph(media, labels[picture.index], "track0", size=(width, height)))
+        outputs += ["-map", "[track0]", *h264(picture.lines, bit_rate=_BIT_RATE, quality=17), *listing_options("track-0", "0")]
     for place, track in enumerate(sounds.tracks):
         sound, label = track.parts[0], f"track{place + 1}"
         if sound.index in copied:
-            outputs += ["-map", f"0:{sound.index}", *_sound_copied(sound, place)]
+            outputs += ["-map", f"0:{sound.index}", *_sound_copy_options(sound, place)]
         else:
             graphs.append(sounds.graph(place, labels, made=label))
-            outputs += ["-map", f"[{label}]", *aac(track.channels, place), *listed(f"track-{place + 1}", str(place + 1))]
+            outputs += ["-map", f"[{label}]", *aac(track.channels, place), *listing_options(f"track-{place + 1}", str(place + 1))]
         outputs += track.tags(place)
     names = ["track-0", *(f"track-{sounds.files[sound.index] + 1}" for sound in media.sounds)]
     headed = not {"mpegts", "aac"}.isdisjoint(media.file.formats)
@@ -184,7 +184,7 @@ def _codecs(media: Source) -> list[tuple[int, str]]:
     return [(media.picture.index, media.picture.codec), *((sound.index, sound.codec) for sound in media.sounds)]
 
 
-def _shown(media: Source, decoded: str, made: str, *, size: tuple[int, int]) -> str:
+def _picture_graph(media: Source, decoded: str, made: str, *, size: tuple[int, int]) -> str:
     still_picture = stay(media, size[1])
     if not media.file.early:
         return steady(decoded, made, stay=still_picture)
@@ -194,15 +194,15 @@ def _shown(media: Source, decoded: str, made: str, *, size: tuple[int, int]) -> 
 
 
 def _check_file(context: StepContext[VodIngest]) -> StepResult:
-    wanted, name = context.parameters.sha256, str(context.parameters.file)
+    expected, name = context.parameters.sha256, str(context.parameters.file)
     path = context.path(name)
     if not path.is_file():
         raise StepFailed(f"There is no file {name}.", final=True)
-    if wanted is not None:
+    if expected is not None:
         with path.open("rb") as opened:
             digest = file_digest(opened, "sha256").hexdigest()
-        if digest != wanted:
-            raise StepFailed(f"Expected SHA-256 {wanted}; {name} has {digest}.", final=True)
+        if digest != expected:
+            raise StepFailed(f"Expected SHA-256 {expected}; {name} has {digest}.", final=True)
     return StepResult(message=f"Found {name}")
 
 
@@ -214,12 +214,12 @@ def _source_file(context: StepContext[VodIngest]) -> MediaFile:
     return probe_at(context, downloaded, name="the downloaded file", programme=context.parameters.programme)
 
 
-def _picture_copied(picture: Picture) -> tuple[str, ...]:
+def _picture_copy_options(picture: Picture) -> tuple[str, ...]:
     """Return the options of a copied picture. Players of Apple know only one of the two names of HEVC."""
     return ("-c:v", "copy", *(("-tag:v", "hvc1") if picture.codec == "hevc" else ()))
 
 
-def _sound_copied(sound: Sound, place: int) -> tuple[str, ...]:
+def _sound_copy_options(sound: Sound, place: int) -> tuple[str, ...]:
     """Return the options of copied sound, without what is heard before the first picture."""
     early = sound.begins is None or sound.begins < -_FRAME_OF_SOUND
     cut = (f"-bsf:a:{place}", f"noise=drop=lt((pts+d)*tb\\,{-_FRAME_OF_SOUND:g})") if early else ()

@@ -29,7 +29,7 @@ def packets(place: Path) -> Iterator[Sample]:
     if not (data.is_file() and times.is_file()):
         return
     with data.open("rb") as content, times.open() as lines:
-        yield from islice(_listed(content, lines), _MOST)
+        yield from islice(_read_packets(content, lines), _MOST)
 
 
 def discard_packets(place: Path) -> None:
@@ -37,7 +37,7 @@ def discard_packets(place: Path) -> None:
         place.with_suffix(suffix).unlink(missing_ok=True)
 
 
-def _listed(content: BinaryIO, lines: TextIO) -> Iterator[Sample]:
+def _read_packets(content: BinaryIO, lines: TextIO) -> Iterator[Sample]:
     for packet in listed_packets(lines):
         yield Sample(max(packet.at, 0.0), packet.lasts, content.read(min(packet.size, _LARGEST)))
         content.seek(max(packet.size - _LARGEST, 0), 1)

@@ -69,13 +69,13 @@ class QualityCheck(JobParameters):
     profile: ProfileName = "ebu-r128"
 
 
-def profile_of(context: StepContext[Any], wanted: Quality) -> Profile:
+def profile_of(context: StepContext[Any], requested: Quality) -> Profile:
     """Return the profile. A profile that does not exist or is invalid fails the step for good, with the reason."""
-    profile = PROFILES.get(wanted.profile) or _own(context, wanted.profile)
-    return profile if wanted.keep_private is None else profile.model_copy(update={"keep_private": wanted.keep_private})
+    profile = PROFILES.get(requested.profile) or _read_profile(context, requested.profile)
+    return profile if requested.keep_private is None else profile.model_copy(update={"keep_private": requested.keep_private})
 
 
-def _own(context: StepContext[Any], name: str) -> Profile:
+def _read_profile(context: StepContext[Any], name: str) -> Profile:
     path = context.path(name)
     if not path.is_file():
         builtin = ", ".join(PROFILES)
@@ -170,23 +170,25 @@ def write_report(context: StepContext[Any], report: Report) -> None:
 
 
 def check(context: StepContext[QualityCheck]) -> StepResult:
-    wanted, content_id = context.parameters, context.job.content_id
-    profile = profile_of(context, Quality(profile=wanted.profile))
-    report = measure(context, probe(context, wanted.file or f"{content_id}.mp4"), profile=profile)
+    parameters, content_id = context.parameters, context.job.content_id
+    profile = profile_of(context, Quality(profile=parameters.profile))
+    report = measure(context, probe(context, parameters.file or f"{content_id}.mp4"), profile=profile)
     write_report(context, report)
-    context.publish(context.workspace / REPORT, REPORT if wanted.file is None else f"{wanted.file}.{REPORT}")
+    context.publish(context.workspace / REPORT, REPORT if parameters.file is None else f"{parameters.file}.{REPORT}")
     noted = (
-        {"quality_check": noted_by_event(context, report)} if wanted.file is None else {QUALITY: noted_by_event(context, report)}
+        {"quality_check": noted_by_event(context, report)}
+        if parameters.file is None
+        else {QUALITY: noted_by_event(context, report)}
     )
     return StepResult(message=_summary(report), metadata=noted)
 
 
 def measure_film(context: StepContext[Any], film: str) -> StepResult:
     """Measure the film that an earlier step kept under this name, if the job requests a check."""
-    wanted: Quality | None = context.parameters.quality
-    if wanted is None:
+    requested: Quality | None = context.parameters.quality
+    if requested is None:
         return StepResult(message="No quality check was requested", metadata={})
-    profile = profile_of(context, wanted)
+    profile = profile_of(context, requested)
     name = f"{context.job.content_id}.mp4"
     report = measure(context, probe_at(context, context.job_file(film), name=name), profile=profile)
     write_report(context, report)

@@ -18,7 +18,7 @@ _SHORTER: Final = 1.0
 """Seconds by which a picture may end before the sound without being held."""
 
 
-def listed(name: str, track: str = "0") -> tuple[str, ...]:
+def listing_options(name: str, track: str = "0") -> tuple[str, ...]:
     """Return options that list the packets of a track of an output, for `Reading.check`."""
     return (f"-stats_mux_pre:{track}", f"made-{name}.txt", f"-stats_mux_pre_fmt:{track}", "{t}")
 
@@ -47,7 +47,7 @@ class Reading:
             *(Track(f"0:{sound.index}", sound_form(sound.channels), is_picture=False) for sound in self.media.sounds),
         )
         used = [(index, track) for index, track in zip(self._streams, tracks, strict=True) if index not in self.copied]
-        return FormedTracks(tuple(track for _, track in used), tuple(_decoded(index) for index, _ in used))
+        return FormedTracks(tuple(track for _, track in used), tuple(_decoded_file(index) for index, _ in used))
 
     def listings(self) -> tuple[str, ...]:
         return tuple(option for listing in self._listings for option in listing.options())
@@ -55,8 +55,8 @@ class Reading:
     def check(self, *, made: Sequence[str], tells: bool) -> None:
         """Compare the outputs with the source.
 
-        `made` are the names that were given to `listed`: that of the picture, then those of the outputs of the sounds, which may be
-        the same. With `tells`, oddities of the source are logged.
+        `made` are the names that were given to `listing_options`: that of the picture, then those of the outputs of the sounds,
+        which may be the same. With `tells`, oddities of the source are logged.
         """
         read = self.read
         names = ["The picture", *(name for name, _ in sound_names(self.media, read[1:]))]
@@ -65,7 +65,7 @@ class Reading:
         folder, listed = self.context.workspace, dict[str, Tracks]()
         for place, (stream, track, file) in enumerate(zip(self._streams, read, made, strict=True)):
             if stream not in self.copied:
-                frames = decoded(folder / _decoded(stream), rate=RATE if place else 0)
+                frames = decoded(folder / _decoded_file(stream), rate=RATE if place else 0)
                 log_damage(self.media, read=track, shown=frames, name=names[place])
                 if file not in listed:
                     listed[file] = decoded(folder / f"made-{file}.txt")
@@ -85,5 +85,5 @@ class Reading:
         return [Listing(stream, self.context.workspace) for stream in self._streams]
 
 
-def _decoded(stream: int) -> str:
+def _decoded_file(stream: int) -> str:
     return f"decoded-{stream}.txt"

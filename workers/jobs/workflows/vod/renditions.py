@@ -15,7 +15,7 @@ from workers.jobs.workflows.encode import encode
 from workers.jobs.workflows.vod.codecs import aac, h264
 from workers.jobs.workflows.vod.ladder import Rendition, ladder
 from workers.jobs.workflows.vod.parameters import PackageParameters
-from workers.jobs.workflows.vod.reading import Reading, listed, stay
+from workers.jobs.workflows.vod.reading import Reading, listing_options, stay
 from workers.jobs.workflows.vod.sounds import track_of
 from workers.media.file import MediaFile, probe_at
 from workers.media.filters import FormedTracks, steady
@@ -98,8 +98,8 @@ def _filters(media: Source, formed: FormedTracks, renditions: tuple[Rendition, .
 
 def _video(rendition: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
     coded = h264(rendition.lines, bit_rate=rendition.bit_rate, quality=_QUALITY, keys=keys)
-    return ("-map", f"[v{number}]", *coded, *(listed(rendition.file) if number == 0 else ()), *TRACKS, rendition.file)
+    return ("-map", f"[v{number}]", *coded, *(listing_options(rendition.file) if number == 0 else ()), *TRACKS, rendition.file)
 
 
 def _audio(sound: Sound, number: int, name: str) -> tuple[str, ...]:
-    return ("-map", f"[a{number}]", *aac(sound.channels), *listed(name), *TRACKS, *language(sound.language), name)
+    return ("-map", f"[a{number}]", *aac(sound.channels), *listing_options(name), *TRACKS, *language(sound.language), name)

@@ -121,7 +121,7 @@ class LoudnessTarget(BaseModel):
     )
 
     @property
-    def wanted(self) -> float:
+    def lufs(self) -> float:
         """The wanted integrated loudness in LUFS."""
         usual = PROFILES[self.profile].loudness
         assert usual is not None
@@ -155,7 +155,7 @@ class SoundParameters(BaseModel):
         return self
 
 
-def limited(peak: float) -> tuple[str, ...]:
+def limiter(peak: float) -> tuple[str, ...]:
     """Return filters that keep peaks between samples below a true peak in dBTP."""
     limit = min(10 ** ((peak - _HEADROOM) / 20), 1.0)
     limiter = f"alimiter=limit={limit:.5f}:attack=5:release=50:level=false:latency=true"
@@ -193,7 +193,7 @@ class FilmSound:
         """
         louder = [f"volume={self.gain:.3f}dB"] if self.gain else []
         if self.gain > 0:
-            louder += limited(self.peak)
+            louder += limiter(self.peak)
         end = ",".join((*louder, sound_form(self.channels, sample="fltp"), *((behind,) if behind else ())))
         if len(self.parts) == 1:
             return f"[{decoded[0]}]{SOUND_LINE},{end}[{made}]"
@@ -235,12 +235,12 @@ class FilmSounds:
         return track.graph([decoded[part.index] for part in track.parts], made, behind=behind)
 
 
-def film_sounds(context: StepContext[Any], media: Source, *, wanted: SoundParameters) -> FilmSounds:
+def film_sounds(context: StepContext[Any], media: Source, *, parameters: SoundParameters) -> FilmSounds:
     """Return the sound tracks of the film. If the source lacks a requested track, the step fails for good, with the reason."""
-    if wanted.sounds is not None:
-        tracks = [_track(media, sound) for sound in wanted.sounds]
-    elif wanted.stereo_pairs:
-        tracks = _paired(media.sounds)
+    if parameters.sounds is not None:
+        tracks = [_track(media, sound) for sound in parameters.sounds]
+    elif parameters.stereo_pairs:
+        tracks = _pair_tracks(media.sounds)
         pairs = sum(len(track.parts) == 2 for track in tracks)
         context.log(f"{pairs} pairs of sound tracks of {media.file.name} are joined to stereo.")
     else:
@@ -250,7 +250,7 @@ def film_sounds(context: StepContext[Any], media: Source, *, wanted: SoundParame
     used_tracks = tuple(tracks[:_MOST])
     used = {part.index: part for track in used_tracks for part in track.parts}
     sounds = FilmSounds(replace(media, sounds=tuple(used.values())), used_tracks)
-    return sounds if wanted.loudness is None else replace(sounds, tracks=_level_tracks(context, sounds, wanted.loudness))
+    return sounds if parameters.loudness is None else replace(sounds, tracks=_level_tracks(context, sounds, parameters.loudness))
 
 
 def track_of(sound: Sound) -> FilmSound:
@@ -259,7 +259,7 @@ def track_of(sound: Sound) -> FilmSound:
     return FilmSound((sound,), role, sound.language, sound.name)
 
 
-def _paired(sounds: Sequence[Sound]) -> list[FilmSound]:
+def _pair_tracks(sounds: Sequence[Sound]) -> list[FilmSound]:
     tracks: list[FilmSound] = []
     unpaired: Sound | None = None
     for sound in sounds:
@@ -274,20 +274,20 @@ def _paired(sounds: Sequence[Sound]) -> list[FilmSound]:
     return [*tracks, *([] if unpaired is None else [track_of(unpaired)])]
 
 
-def _track(media: Source, wanted: SoundTrack) -> FilmSound:
+def _track(media: Source, requested: SoundTrack) -> FilmSound:
     count = len(media.sounds)
-    beyond = next((number for number in wanted.tracks if number > count), None)
+    beyond = next((number for number in requested.tracks if number > count), None)
     if beyond is not None:
         raise StepFailed(f"{media.file.name} has no sound track {beyond}: it has {count}.", final=True)
-    parts = tuple(media.sounds[number - 1] for number in wanted.tracks)
+    parts = tuple(media.sounds[number - 1] for number in requested.tracks)
     if len(parts) > 1:
-        for number, part in zip(wanted.tracks, parts, strict=True):
+        for number, part in zip(requested.tracks, parts, strict=True):
             if part.channels != 1:
                 reason = f"Sound track {number} of {media.file.name} has {part.channels} channels; only tracks of one are joined."
                 raise StepFailed(reason, final=True)
     usual = track_of(parts[0])
-    role = usual.role if wanted.role is None else Role(wanted.role)
-    return FilmSound(parts, role, wanted.language or usual.language, wanted.name or usual.name)
+    role = usual.role if requested.role is None else Role(requested.role)
+    return FilmSound(parts, role, requested.language or usual.language, requested.name or usual.name)
 
 
 @dataclass
@@ -300,7 +300,7 @@ class _Level:
     done: bool = False
 
 
-def _level_tracks(context: StepContext[Any], sounds: FilmSounds, wanted: LoudnessTarget) -> tuple[FilmSound, ...]:
+def _level_tracks(context: StepContext[Any], sounds: FilmSounds, loudness_target: LoudnessTarget) -> tuple[FilmSound, ...]:
     """Return the tracks with their gains. Only sound is decoded, once to measure it, and again for sound that is limited."""
     levels = [_Level(track, number) for number, track in enumerate(sounds.tracks, 1)]
     for attempt in range(_TRIES):
@@ -310,12 +310,12 @@ def _level_tracks(context: StepContext[Any], sounds: FilmSounds, wanted: Loudnes
         for level, measured in zip(remaining, _measure(context, sounds.media, [level.track for level in remaining]), strict=True):
             if attempt == 0:
                 level.source = measured
-            apart = 0.0 if measured is None else wanted.wanted - measured
+            apart = 0.0 if measured is None else loudness_target.lufs - measured
             if abs(apart) <= (_NEAR if attempt else _TOLERANCE):
                 level.done = True
                 continue
             gain = max(min(level.track.gain + apart, _MOST_GAIN), -_MOST_GAIN)
-            level.track = replace(level.track, gain=gain, peak=wanted.peak)
+            level.track = replace(level.track, gain=gain, peak=loudness_target.peak)
             level.done = gain <= 0
     for level in levels:
         name = f"Sound track {level.number}" if len(levels) > 1 else "The sound"
@@ -323,7 +323,7 @@ def _level_tracks(context: StepContext[Any], sounds: FilmSounds, wanted: Loudnes
             context.log(f"{name} is silent, or too short to be measured; its loudness stays as it is.")
         else:
             done = f"is changed by {level.track.gain:+.1f} dB" if level.track.gain else "stays as it is"
-            context.log(f"{name} has {level.source:.1f} LUFS; for {wanted.wanted:g} LUFS it {done}.")
+            context.log(f"{name} has {level.source:.1f} LUFS; for {loudness_target.lufs:g} LUFS it {done}.")
     return tuple(level.track for level in levels)
 
 
@@ -380,8 +380,8 @@ def packaged_roles(audios: Sequence[Mapping[str, Any]]) -> list[str]:
     roles: list[str] = []
     for audio in audios:
         language, role = str(audio["language"]), Role(audio.get("role") or Role.MAIN)
-        wanted = (_PACKAGED[role],) if role in _PACKAGED else ()
-        chosen = next(dash_role for dash_role in (*wanted, *_DASH_ROLES) if (language, dash_role) not in taken)
+        preferred = (_PACKAGED[role],) if role in _PACKAGED else ()
+        chosen = next(dash_role for dash_role in (*preferred, *_DASH_ROLES) if (language, dash_role) not in taken)
         taken.add((language, chosen))
         roles.append(f"dash_roles={chosen}{_FOR_THE_BLIND if role is Role.DESCRIPTION else ''}")
     return roles

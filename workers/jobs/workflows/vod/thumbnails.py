@@ -102,14 +102,14 @@ def _sprites(
     times = [frame.at for frame in listed_packets((context.workspace / _TIMES).read_text().splitlines())]
     if not times:
         raise StepFailed("No picture of the film can be decoded.", final=True)
-    sheets = Sheets(len(times), *_fitting(int(video["width"]), int(video["height"])))
+    sheets = Sheets(len(times), *_fit(int(video["width"]), int(video["height"])))
     tiled = f"{select},scale={sheets.width}:{sheets.height}:flags=area,tile={sheets.columns}x{sheets.rows},{JPEG}"
     drawn = ("-map", "0:v", "-vf", tiled, "-fps_mode", "passthrough", *jpeg(quality=_QUALITY, several=True), "sprites-%d.jpg")
     encode(context, file, *keys, *drawn, lasts=duration, part=(0.5, 1.0))
     return times, sheets
 
 
-def _fitting(width: int, height: int) -> tuple[int, int]:
+def _fit(width: int, height: int) -> tuple[int, int]:
     scale = _SIDE / max(width, height)
     return max(2 * round(width * scale / 2), 2), max(2 * round(height * scale / 2), 2)
 
