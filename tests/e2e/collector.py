@@ -53,7 +53,7 @@ class Collector:
         """Wait for a span of this name, parent and attributes, and return it. Dots of attributes are written as `__`."""
         attributes = {key.replace("__", "."): value for key, value in wanted.items()}
 
-        def match() -> Seen | None:
+        def find_span() -> Seen | None:
             for span in list(self.spans):
                 fits = span.name == name and span.trace == trace and parent in (None, span.parent)
                 if fits and attributes.items() <= span.attributes.items():
@@ -61,8 +61,8 @@ class Collector:
             return None
 
         with suppress(AssertionError):
-            until(lambda: match() is not None)
-        span = match()
+            until(lambda: find_span() is not None)
+        span = find_span()
         assert span is not None, [(each.name, each.trace, each.id, each.parent, each.attributes) for each in self.spans]
         return span
 

@@ -164,8 +164,8 @@ def test_two_api_processes_on_one_database_are_as_one(started: Products, own_dat
 
         def patch(number: int) -> tuple[str, int]:
             event, http = dice.choice(ids), (first, second)[number % 2]
-            match = {"If-Match": f'"{dice.randrange(1, 60)}"'} if number % 4 > 1 else {}
-            headers = JSON_PATCH | match
+            condition = {"If-Match": f'"{dice.randrange(1, 60)}"'} if number % 4 > 1 else {}
+            headers = JSON_PATCH | condition
             return event, http.patch(f"/api/event/{event}", json=title(f"title {number} {uuid4()}"), headers=headers).status_code
 
         answers = list(threads.map(patch, range(200)))

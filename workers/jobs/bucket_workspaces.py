@@ -191,7 +191,7 @@ class BucketWorkspaces:
                 there = await self._store.head(output.name)
             if there is None or (there.size, there.sha256) != (output.size, output.sha256):
                 if output.name in completed:
-                    raise Unavailable(f"{output.name} is not there yet")
+                    raise Unavailable(f"{output.name} is not in its place yet")
                 raise OutputMissing(f"{output.name} is neither uploaded nor in its place")
 
         await asyncio.gather(*map(look, outputs))

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 async def no_destinations(publication: UUID, *, job: int) -> OpenedDestination:
     """Refuse to open a destination: for workers that publish nothing."""
-    raise TargetFailed("destination", "There are no destinations here.")
+    raise TargetFailed("destination", "This worker has no destinations.")
 
 
 class PublicationUploads:
@@ -59,7 +59,7 @@ class PublicationUploads:
 
     async def _save(self, publication: UUID, run: Run, state: object) -> Mapping[str, Any]:
         if not isinstance(state, dict) or len(to_json(state)) > MOST_STATE:
-            raise ValueError("a state is a JSON object")
+            raise ValueError(f"a state must be a JSON object of at most {MOST_STATE} bytes")
         await self._states.save(publication, state, job=run.job, run=run.run)
         return {}
 

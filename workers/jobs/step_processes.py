@@ -411,7 +411,7 @@ def _end_in(frame: Frame) -> Finished | Failed:
             return _FINISHED.validate_python(frame["finished"])
         return _FAILED.validate_python(frame.get("failed"))
     except ValidationError:
-        return Failed("The step's process did not say how it ended.")
+        return Failed("The step's process did not report how it ended.")
 
 
 def step_fork_server() -> ForkServer:

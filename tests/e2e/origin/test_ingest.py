@@ -35,7 +35,7 @@ def test_hls_in_fragments_of_two_sizes_with_separate_sound(origin: Product, film
     assert "RESOLUTION=128x96" in master.text
     assert "RESOLUTION=64x48" in master.text
     probe = probed(live.playable("master.m3u8"))["streams"]
-    assert {(match["codec_type"], match.get("width")) for match in probe} == {("video", 128), ("video", 64), ("audio", None)}
+    assert {(stream["codec_type"], stream.get("width")) for stream in probe} == {("video", 128), ("video", 64), ("audio", None)}
     for playlist in ("tracks/high-index.m3u8", "tracks/low-index.m3u8", "archive/master.m3u8"):
         assert live.shown(playlist) == ALL, playlist
     for manifest in ("manifest.mpd", "archive/manifest.mpd"):

@@ -40,7 +40,7 @@ class Page:
     async def _asked(self, method: str, **parameters: Any) -> dict[str, Any]:
         async with self._session.get(f"http://127.0.0.1:{self._port}/json/list") as answer:
             targets: list[dict[str, Any]] = await answer.json()
-        [address] = [match["webSocketDebuggerUrl"] for match in targets if match["type"] == "page"]
+        [address] = [target["webSocketDebuggerUrl"] for target in targets if target["type"] == "page"]
         async with self._session.ws_connect(address, max_msg_size=0) as channel:
             await channel.send_json({"id": 1, "method": method, "params": parameters})
             result: dict[str, Any] = (await channel.receive_json())["result"]

@@ -67,13 +67,13 @@ class Engine:
 
     async def accept(self, workflow: str, *, client: str = "admin", priority: int = 5, **parameters: Any) -> int:
         number = await self.numbers.draw()
-        workflow_, _ = installed().checked(workflow, {"content_id": "match", **parameters})
+        loaded, _ = installed().checked(workflow, {"content_id": "match", **parameters})
         submission = Submission(
             client=client,
             workflow=workflow,
             content_id=parameters.get("content_id", "match"),
             parameters={"content_id": "match", **parameters},
-            tasks=workflow_.graph(),
+            tasks=loaded.graph(),
         )
         await self.do(AcceptJob(number, submission, priority))
         return number
@@ -106,10 +106,10 @@ class Engine:
         return await self.until(number, lambda job: job.ended, seconds=seconds)
 
     async def topics(self, number: int) -> list[str]:
-        rows_ = await self.inner.database.rows(
+        topic_rows = await self.inner.database.rows(
             "SELECT topic FROM events WHERE originator_id = %s ORDER BY position", (Job.stream(number),)
         )
-        return [topic.removeprefix("job.") for (topic,) in rows_]
+        return [topic.removeprefix("job.") for (topic,) in topic_rows]
 
 
 @contextmanager

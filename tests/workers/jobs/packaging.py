@@ -43,9 +43,9 @@ async def run(
     """
     workspaces, results = Workspaces(root), dict[str, Mapping[str, Any]]()
     given = {"content_id": content_id, **parameters}
-    workflow_, _ = builtin().checked(workflow, given)
+    loaded, _ = builtin().checked(workflow, given)
     try:
-        for task in workflow_.graph():
+        for task in loaded.graph():
             wanted = replace(
                 order(task.name, workflow=workflow, **given), task=task.id, content_id=content_id, results=dict(results)
             )

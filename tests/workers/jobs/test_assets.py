@@ -238,7 +238,7 @@ async def test_a_filter_comes_before_the_choice_of_the_highest_and_lets_somethin
     clip = await made(hosts, root, "asset_video", **given, filter='type=="audio" || height<96')
     assert [stream.get("height") for stream in probed(clip)["streams"]] == [48, None]
     nothing = await ended(hosts, "asset_video", **given, filter="height>96")
-    assert nothing == Failed("film/film.mp4 has no track that the filter lets pass.", final=True)
+    assert nothing == Failed("film/film.mp4 has no track that passes the filter.", final=True)
 
 
 @pytest.mark.parametrize("source", ["film.mkv", "film.avi", "film.ts"])

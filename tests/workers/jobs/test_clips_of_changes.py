@@ -58,7 +58,7 @@ async def test_a_clip_of_a_source_that_changes_is_whole_and_in_sync(
 ) -> None:
     """The source changes at 4 s and at 8 s. The clips are across both changes, across one, between, before, and after them."""
     source = picture(root / "film" / name)
-    times, white = ([match - source.times[0] for match in measured] for measured in (source.times, source.flashes))
+    times, white = ([time - source.times[0] for time in measured] for measured in (source.times, source.flashes))
     begin, after = max(time for time in times if time <= start + 0.001), min(time for time in times if time >= end - 0.001)
     given: dict[str, Any] = {"source": name, "start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}", "frame_accurate": True}
     clip = await made(hosts, root, "asset_video", **given)

@@ -218,7 +218,7 @@ async def test_the_sound_of_a_film_is_brought_to_the_loudness_of_its_playlist(ho
 
 def breaks_of(text: str) -> list[Any]:
     cues = [threefive.Cue(f"0x{code}") for code in findall(r"SCTE35-(?:OUT|IN)=0x(\w+)", text)]
-    assert all(match.decode() for match in cues)
+    assert all(cue.decode() for cue in cues)
     return cues
 
 
@@ -230,12 +230,12 @@ def test_markers_are_splices_in_every_playlist(mixed: Results, root: Path) -> No
     for name in ("video-192.m3u8", "video-192-iframes.m3u8", "video-96.m3u8", "audio-1.m3u8"):
         text = (folder / name).read_text()
         splices = breaks_of(text)
-        parts = [(match.command.splice_event_id, match.command.out_of_network_indicator) for match in splices]
+        parts = [(splice.command.splice_event_id, splice.command.out_of_network_indicator) for splice in splices]
         assert parts == [(number, out) for number in (1, 2, 3) for out in (True, False)], name
-        assert [match.command.pts_time for match in splices] == pytest.approx(
+        assert [splice.command.pts_time for splice in splices] == pytest.approx(
             [0.0, 10.0, begins + 11.24, begins + 41.24, begins + 42.12, begins + 43.12], abs=1e-4
         )
-        assert [match.command.break_duration for match in splices[::2]] == [10.0, 30.0, 1.0]
+        assert [splice.command.break_duration for splice in splices[::2]] == [10.0, 30.0, 1.0]
         assert findall(r"#EXT-X-CUE-OUT:(\S+)", text) == ["10.000", "30.000", "1.000"]
         assert text.count("#EXT-X-CUE-IN\n") == 3
         assert "PLACEMENT-OPPORTUNITY" not in text
@@ -345,7 +345,7 @@ async def test_what_cannot_be_composed_is_refused_in_a_sentence(hosts: StepProce
     assert await refused(hosts, root, item(SMALL, start="00:00:02", end="00:00:01")) == "The end of item 1 is not after its start."
     assert await refused(hosts, root, item(SMALL), item(OTHER, beyond)) == "The marker at 00:00:04.200 of item 2 is past its end."
     assert "is of a format that is not read" in await refused(hosts, root, item(LIST))
-    assert "is not whole" in await refused(hosts, root, item(SMALL), item(TRUNCATED))
+    assert "is incomplete" in await refused(hosts, root, item(SMALL), item(TRUNCATED))
 
 
 @pytest.mark.parametrize("how", ["replaced", "written to", "deleted"])

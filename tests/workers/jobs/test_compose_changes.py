@@ -84,7 +84,7 @@ async def test_it_can_be_cut_before_in_behind_and_at_its_changes(hosts: StepProc
     """The source changes at 4 s and at 8 s. Its parts alternate with whole films of others."""
     cuts: list[tuple[float, float]] = [(1, 3.5), (3, 5), (5, 7.5), (4, 8), (0, 4), (8, 11.5), (1, 11)]
     changing = picture(root / event(CHANGING) / f"{event(CHANGING)}.mp4")
-    frames, white = (tuple(match - changing.times[0] for match in measured) for measured in (changing.times, changing.flashes))
+    frames, white = (tuple(time - changing.times[0] for time in measured) for measured in (changing.times, changing.flashes))
     items, flashes, begin = list[dict[str, Any]](), list[float](), 0.0
     for start, end in cuts:
         times = {"start": f"00:00:{start:06.3f}", "end": f"00:00:{end:06.3f}", "frameAccurate": True}

@@ -179,7 +179,7 @@ def test_loudness_steps_where_it_changes_by_more_than_3_lu() -> None:
 def test_an_insertion_shifts_what_follows_and_a_replacement_does_not() -> None:
     marks = [replace(MARK, item=1, at=1.0), MARK, replace(MARK, at=6.0, duration=2.0, replaces=True)]
     ad_breaks, keys = breaks(plan_of([part(), part()]), marks)
-    assert [(match.event, match.at, match.until, match.shift, match.duration) for match in ad_breaks] == [
+    assert [(ad_break.event, ad_break.at, ad_break.until, ad_break.shift, ad_break.duration) for ad_break in ad_breaks] == [
         (1, 4.0, 4.0, 0.0, 30.0),
         (2, 6.0, 8.0, 30.0, 2.0),
         (3, 11.0, 11.0, 30.0, 30.0),
@@ -190,7 +190,7 @@ def test_an_insertion_shifts_what_follows_and_a_replacement_does_not() -> None:
 def test_a_marker_that_need_not_be_accurate_is_at_the_nearest_key_frame() -> None:
     loose = replace(MARK, accurate=False)
     ad_breaks, keys = breaks(plan_of([part()]), [replace(loose, at=4.9), replace(loose, at=5.1), replace(MARK, at=7.32)])
-    assert ([match.at for match in ad_breaks], keys) == ([4.0, 6.0, 7.32], (7.32,))
+    assert ([ad_break.at for ad_break in ad_breaks], keys) == ([4.0, 6.0, 7.32], (7.32,))
     [short], _ = breaks(plan_of([part()]), [replace(loose, at=4.1, duration=0.5, replaces=True)])
     assert (short.at, short.until) == (4.0, 6.0), "never empty"
 
@@ -217,14 +217,14 @@ def test_breaks_are_on_key_frames_and_in_order(marks: list[tuple[float, bool, bo
     plan = plan_of([part(30.0)])
     given = [ItemMarker(0, at, 5.0, accurate, replaces, "x") for at, accurate, replaces in marks]
     ad_breaks, keys = breaks(plan, given)
-    assert [match.at for match in ad_breaks] == sorted(match.at for match in ad_breaks)
+    assert [ad_break.at for ad_break in ad_breaks] == sorted(ad_break.at for ad_break in ad_breaks)
     on_keys = {round(key, 4) for key in (*keys, *(2.0 * n for n in range(16)))}
-    assert {round(time, 4) for match in ad_breaks for time in (match.at, match.until)} <= on_keys
-    assert [match.event for match in ad_breaks] == list(range(1, len(given) + 1))
+    assert {round(time, 4) for ad_break in ad_breaks for time in (ad_break.at, ad_break.until)} <= on_keys
+    assert [ad_break.event for ad_break in ad_breaks] == list(range(1, len(given) + 1))
     inserted = 0.0
-    for match in ad_breaks:
-        assert match.shift == inserted
-        inserted += match.duration if match.inserts else 0.0
+    for ad_break in ad_breaks:
+        assert ad_break.shift == inserted
+        inserted += ad_break.duration if ad_break.inserts else 0.0
 
 
 B_FRAMES = [

@@ -102,4 +102,4 @@ def signalled_in_hls(folder: Path) -> dict[str, str | None]:
 def signalled_in_dash(folder: Path) -> set[tuple[str | None, str | None]]:
     root = etree.parse(str(folder / "manifest.mpd")).getroot()
     adaptations = root.findall(".//{*}AdaptationSet[@contentType='video']/{*}Accessibility")
-    return {(match.get("schemeIdUri"), match.get("value")) for match in adaptations}
+    return {(adaptation.get("schemeIdUri"), adaptation.get("value")) for adaptation in adaptations}

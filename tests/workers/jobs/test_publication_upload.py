@@ -101,9 +101,9 @@ async def uploaded(product: Product, publication: UUID) -> JobOutcome:
     job, inner = await product.engine.ended(number), product.engine.inner
     last = (await read(inner.database, 0))[-1]
     event = EventMapper(inner.catalogue).read(last.topic, stream=last.stream, version=last.version, state=last.state)
-    outcome_ = outcome(event, job)
-    assert outcome_ is not None
-    return outcome_
+    result = outcome(event, job)
+    assert result is not None
+    return result
 
 
 def config_of(stage: Stage) -> Mapping[str, Any]:

@@ -67,12 +67,12 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 async def report(hosts: StepProcessPool, root: Path) -> Mapping[str, Any]:
     made = await run(hosts, root, "quality_check", content_id="film")
     assert not isinstance(made, Failed), made
-    report_: Mapping[str, Any] = json.loads((root / "film" / "quality.json").read_bytes())
-    return report_
+    content: Mapping[str, Any] = json.loads((root / "film" / "quality.json").read_bytes())
+    return content
 
 
 def spans(report: Mapping[str, Any], name: str) -> list[tuple[float, float]]:
-    return [(match["begin"], match["end"]) for match in report[name]]
+    return [(span["begin"], span["end"]) for span in report[name]]
 
 
 def near(*wanted: tuple[float, float]) -> Any:
@@ -134,7 +134,7 @@ async def test_a_source_that_changes_is_measured_as_a_whole(hosts: StepProcessPo
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "There is no quality profile bad.json: there are ebu-r128, a85, and files below the media root."),
+        (None, "There is no quality profile bad.json: use ebu-r128, a85, or a file below the media root."),
         ("{", "The quality profile bad.json is not valid"),
         ('{"name": "x", "loudness": "loud"}', "The quality profile bad.json is not valid: loudness"),
         ('{"name": "x", "black": NaN}', "The quality profile bad.json is not valid"),

@@ -45,7 +45,7 @@ def test_the_most_urgent_task_of_another_client_is_taken() -> None:
     others = [ready(3)._replace(client="b"), ready(4, priority=1, due_in=9.0)._replace(client="b"), ready(5)._replace(client="c")]
     in_memory = tasks(ready(1, priority=1), ready(2), *others)
     taken_tasks = [in_memory.take_of_others("studio", now) for now in (0.0, 0.0, 0.0, 9.0, 9.0)]
-    assert [match and match.run.job for match in taken_tasks] == [3, 5, None, 4, None]
+    assert [task and task.run.job for task in taken_tasks] == [3, 5, None, 4, None]
     assert [run.job for run in taken(in_memory)] == [1, 2]
 
 

@@ -167,7 +167,7 @@ async def test_half_a_file_is_refused_by_the_header_of_each_track(ingest: Ingest
     for name in ("half.mp4", "halved.mkv"):
         made, _ = await ingest(root / "in" / name)
         assert isinstance(made, Failed), name
-        assert "it is not whole" in made.reason, made.reason
+        assert "it is incomplete" in made.reason, made.reason
 
 
 async def test_a_damaged_part_is_told_with_its_times(ingest: Ingest, root: Path) -> None:

@@ -28,8 +28,8 @@ NAMED = {0: "dash/chunk-stream0-$Number%05d$.m4s", 1: "dash/chunk-stream1-$Numbe
 
 def mpd(video: str, audio: str, **attributes: str) -> bytes:
     """Return a manifest of one period. The representations are those that ffmpeg makes."""
-    attributes_ = {"type": "static", "mediaPresentationDuration": "PT8S", **attributes}
-    written = " ".join(f'{name}="{value}"' for name, value in attributes_.items() if value)
+    all_attributes = {"type": "static", "mediaPresentationDuration": "PT8S", **attributes}
+    written = " ".join(f'{name}="{value}"' for name, value in all_attributes.items() if value)
     low = '<Representation id="low" bandwidth="900" width="8" height="6"><SegmentBase/></Representation>'
     high = f'<Representation id="0" bandwidth="700" width="128" height="96">{video}</Representation>'
     sound = f'<Representation id="1" bandwidth="5">{audio}</Representation>'

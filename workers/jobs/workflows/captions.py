@@ -51,7 +51,7 @@ class Captions(JobParameters):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if sum(source is not None for source in (self.sent, self.file, self.url)) != 1:
-            raise PydanticCustomError("source", "need one of sent, file and url")
+            raise PydanticCustomError("source", "must have exactly one of sent, file and url")
         return self
 
 
@@ -116,7 +116,7 @@ def _compare(context: StepContext[Any], first: int, last: int, *, lasts: float) 
     """Compare the times of the cues with the length of the film."""
     if first >= lasts * 1000:
         begins = f"The first cue begins at {clock(first)}, and the film ends after {_clock_of(lasts)}"
-        raise StepFailed(f"{begins}: the times of the cues do not count from the begin of the film.", final=True)
+        raise StepFailed(f"{begins}: the times of the cues do not count from the beginning of the film.", final=True)
     if last > lasts * 1000 + _LATE:
         context.log(f"The last cue ends at {clock(last)}, after the film, which ends at {_clock_of(lasts)}.", Severity.WARN)
 

@@ -113,7 +113,7 @@ def _choose_tracks(source: MediaFile, parameters: AssetVideo) -> _Tracks:
     ]
     audios = [audio for audio in source.audios if passes(filters.Track("audio", audio.bit_rate or None, None, audio.language))]
     if not videos and not audios:
-        raise StepFailed(f"{source.name} has no track that the filter lets pass.", final=True)
+        raise StepFailed(f"{source.name} has no track that passes the filter.", final=True)
     if parameters.mezzanine:
         return _Tracks(sorted(videos, key=VideoTrack.rank)[-1:], audios[:1])
     return _Tracks(videos, audios)

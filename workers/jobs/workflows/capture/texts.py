@@ -45,16 +45,16 @@ def keep_recorded_texts(context: StepContext[Any], recorded: RecordedTexts) -> N
 
 
 def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: Cut, keep_gaps: bool) -> list[Text]:
-    stored = json.loads(context.job_file(_FILE).read_text())
-    parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in stored["parts"]]
+    recorded = json.loads(context.job_file(_FILE).read_text())
+    parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in recorded["parts"]]
     if not parts:
         return []
-    inits = {digest: b64decode(body) for digest, body in stored["inits"].items()}
+    inits = {digest: b64decode(body) for digest, body in recorded["inits"].items()}
     wraps = recording.container == "mpegts"
     pieces = place_pieces(list(runs(recording.plans["main"])), Workbench(context, recording), keep_gaps=keep_gaps, wraps=wraps)
     line = _FilmTimeline(pieces, cut_at)
     texts = []
-    for number, track in enumerate(stored["tracks"]):
+    for number, track in enumerate(recorded["tracks"]):
         cues: dict[Cue, None] = {}
         faults = 0
         for source in _sources(context, [part for part in parts if part.track == number], inits):

@@ -94,7 +94,7 @@ class Playlist(BaseModel):
     @classmethod
     def _few_markers(cls, items: tuple[Item, ...]) -> tuple[Item, ...]:
         if sum(len(item.markers or ()) for item in items) > MOST_MARKERS:
-            raise PydanticCustomError("markers", "have at most {most} markers in all", {"most": MOST_MARKERS})
+            raise PydanticCustomError("markers", "must have at most {most} markers in total", {"most": MOST_MARKERS})
         return items
 
 

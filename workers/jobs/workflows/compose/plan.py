@@ -248,7 +248,7 @@ def breaks(plan: Plan, markers: Sequence[ItemMarker]) -> tuple[tuple[Break, ...]
         ad_breaks.append(Break(event, at, until if marker.replaces else at, shift, marker.duration))
         if not marker.replaces:
             shift += marker.duration
-    ad_breaks.sort(key=lambda match: match.at)
+    ad_breaks.sort(key=lambda ad_break: ad_break.at)
     return tuple(ad_breaks), tuple(time for time in keys if 0 < time < plan.time(plan.frames))
 
 

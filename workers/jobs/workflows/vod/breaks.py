@@ -129,12 +129,12 @@ def _date_tag(programme: float) -> str:
     return f"#EXT-X-PROGRAM-DATE-TIME:{iso(_BEGINNING + timedelta(seconds=programme))}"
 
 
-def _return_tags(break_: Break) -> Iterator[str]:
-    begins, ends = (iso(_BEGINNING + timedelta(seconds=splice.at)) for splice in (break_.out, break_.back))
-    lasts = break_.back.at - break_.out.at
-    code = break_.back.section().hex().upper()
+def _return_tags(ad_break: Break) -> Iterator[str]:
+    begins, ends = (iso(_BEGINNING + timedelta(seconds=splice.at)) for splice in (ad_break.out, ad_break.back))
+    lasts = ad_break.back.at - ad_break.out.at
+    code = ad_break.back.section().hex().upper()
     dates = f'START-DATE="{begins}",END-DATE="{ends}",DURATION={lasts:.3f}'
-    yield f'#EXT-X-DATERANGE:ID="{break_.event}",{dates},SCTE35-IN=0x{code}'
+    yield f'#EXT-X-DATERANGE:ID="{ad_break.event}",{dates},SCTE35-IN=0x{code}'
     yield "#EXT-X-CUE-IN"
 
 

@@ -69,7 +69,7 @@ class VodIngest(PackageParameters, SoundParameters):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.file is None) == (self.url is None):
-            raise PydanticCustomError("source", "need file or url, not both")
+            raise PydanticCustomError("source", "must have either file or url")
         return self
 
 

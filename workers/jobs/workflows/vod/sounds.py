@@ -151,7 +151,7 @@ class SoundParameters(BaseModel):
     @model_validator(mode="after")
     def _pairs_or_tracks(self) -> Self:
         if self.sounds is not None and self.stereo_pairs:
-            raise PydanticCustomError("sounds", "need sounds or stereo_pairs, not both")
+            raise PydanticCustomError("sounds", "must not have both sounds and stereo_pairs")
         return self
 
 
