@@ -95,7 +95,7 @@ class HealthFigures(Wire):
     """The state of the whole installation. Figures come from the database; disks belong to the answering machine."""
 
     at: Instant = Field(description="The time of the reading, which may be a second old.")
-    quiet: Quiet = Field(description="The quiet state of the installation.")
+    quiet: Quiet = Field(description="Quiet state with its reason and the time of its last change.")
     database: DatabaseState = Field(description="Version and size of the database.")
     log: LogState = Field(description="The end of the log, and the progress of its verification and sealing.")
     disks: list[DiskState] = Field(description="The disks of the answering machine.")

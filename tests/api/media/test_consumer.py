@@ -145,4 +145,4 @@ async def test_a_consumer_that_runs_is_not_forgotten(http: httpx.AsyncClient, in
 async def test_a_consumer_that_would_repeat_everything_is_not_forgotten(http: httpx.AsyncClient, parked: None) -> None:
     answer = await http.delete(f"{PATH}/webhooks")
     assert_problem(answer, 409)
-    assert "would repeat what it has done" in answer.json()["detail"]
+    assert "would repeat its work" in answer.json()["detail"]
