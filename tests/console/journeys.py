@@ -152,8 +152,8 @@ async def verifies_the_log_and_takes_it_away(page: Page, event: str, *, folder: 
     await open_page(page, "integrity")
     await page.get_by_role("button", name="Verify now").click()
     run = page.get_by_role("region", name="Verification of now")
-    await expect(run).to_contain_text(re.compile(r"The log is whole: [\d,]+ events, each in its place"))
-    await expect(page.get_by_text("Nothing outside of the database keeps a checkpoint.")).to_be_visible()
+    await expect(run).to_contain_text(re.compile(r"The log is intact: [\d,]+ events, each in its position"))
+    await expect(page.get_by_text("No checkpoint is stored outside the database.")).to_be_visible()
     await page.get_by_label("Id", exact=True).fill(event)
     files = {}
     for name in ("verify.py", "key.txt", "checkpoint.txt", "log.ndjson", "stream.ndjson"):

@@ -76,8 +76,8 @@ async def test_what_the_owner_of_the_database_has_edited_is_named(browser: Brows
         await sign_in(page, KEY)
         await page.get_by_role("button", name="Verify now").click()
         run = page.get_by_role("region", name="Verification of now")
-        await expect(run.locator(".verdict.tone-bad")).to_contain_text("The log is not whole: 1 place does not fit")
-        result = run.get_by_role("list", name="What does not fit")
+        await expect(run.locator(".verdict.tone-bad")).to_contain_text("The log is damaged at 1 position")
+        result = run.get_by_role("list", name="Damaged positions")
         await expect(result.get_by_role("listitem")).to_have_count(1)
         await expect(result).to_contain_text(re.compile(f"Position {position:,}: .*{position}"))
         assert await violations(page) == []

@@ -70,12 +70,12 @@ async def test_roles_that_others_change_beside_an_open_client_are_told_and_not_o
     await drawer.get_by_role("checkbox", name="operator").check()
     theirs = {"roles": ["viewer"], "trustActor": True}
     _call(http, "PUT", f"/api/client/{name}", json=theirs)
-    await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
+    await expect(drawer.get_by_text("It was changed since you opened it")).to_be_visible()
     await drawer.get_by_role("button", name="Save").click()
     await expect(drawer.get_by_role("alert")).to_contain_text("was changed meanwhile")
     result = _call(http, "GET", f"/api/client/{name}")
     assert {"roles": result["roles"], "trustActor": result["trustActor"]} == theirs
-    await drawer.get_by_role("button", name="Show it as it is now").click()
+    await drawer.get_by_role("button", name="Show the current version").click()
     await expect(drawer.get_by_role("checkbox", name="Trusted to name its end user")).to_be_checked()
     await drawer.get_by_role("checkbox", name="operator").check()
     await drawer.get_by_role("button", name="Save").click()

@@ -22,7 +22,7 @@ from tests.e2e.product import Product, Products, client, migrated_home, products
 OPENED: Final = {**ADDRESSES, "/": "/?hours=6", "/schedule": "/schedule"}
 SILENT: Final = 5000
 """Milliseconds after which a page says that it is not connected, by its own clock."""
-LOST: Final = re.compile(r"Not connected since \d\d:\d\d:\d\d: what you see is old")
+LOST: Final = re.compile(r"Not connected since \d\d:\d\d:\d\d: this page is outdated")
 COLOURS: Final = """() => {
     const probe = document.body.appendChild(document.createElement('span'))
     const colours = new Set(['--ok', '--live', '--live-ground'].map(name => {

@@ -125,12 +125,12 @@ async def test_what_others_change_beside_an_open_destination_is_told_and_not_ove
     await drawer.get_by_label("Name").fill(f"{name} mine")
     theirs = {**body, "destinationJson": CONFIGURATION.replace("films", "theirs")}
     _call(http, "PUT", f"/api/media/destination/{destination}", json=theirs)
-    await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_be_visible()
+    await expect(drawer.get_by_text("It was changed since you opened it")).to_be_visible()
     await drawer.get_by_role("button", name="Save").click()
     await expect(drawer.get_by_role("alert")).to_contain_text("was changed meanwhile")
     result = _call(http, "GET", f"/api/media/destination/{destination}")
     assert (result["name"], "theirs" in result["configJson"]) == (name, True)
-    await drawer.get_by_role("button", name="Show it as it is now").click()
+    await drawer.get_by_role("button", name="Show the current version").click()
     await expect(drawer.get_by_label("Bucket")).to_have_value("theirs")
     for mine in ("one", "two"):  # what the form itself saved is no change of others
         await drawer.get_by_label("Name").fill(f"{name} {mine}")
@@ -138,7 +138,7 @@ async def test_what_others_change_beside_an_open_destination_is_told_and_not_ove
             await drawer.get_by_role("button", name="Save").click()
         assert (await saved.value).ok
         await expect(signed_in.locator("tbody tr", has_text=f"{name} {mine}")).to_be_attached()
-        await expect(drawer.get_by_text("Somebody has changed it since you opened it")).to_have_count(0)
+        await expect(drawer.get_by_text("It was changed since you opened it")).to_have_count(0)
 
 
 async def _opened(page: Page, http: httpx.Client) -> str:

@@ -224,7 +224,7 @@ async def test_of_what_is_on_the_air_only_the_end_is_moved_and_that_is_asked_fir
     _goes_to(http, event, LIVE)
     await _schedule(signed_in, f"date={noon.date()}&search={mark}")
     block = signed_in.get_by_role("button", name=re.compile(f"^Live {mark}"))
-    dialog = signed_in.get_by_role("dialog", name="Move the end of what is on the air?")
+    dialog = signed_in.get_by_role("dialog", name="Move the end of an Event on the air?")
     for answer, end in (("Back", noon), ("Move the end", noon + HOUR)):
         await _drag(signed_in, block, by=72, grip=30)
         await dialog.get_by_role("button", name=answer).click()

@@ -149,7 +149,7 @@ async def test_hostile_texts_are_text(signed_in: Page, http: httpx.Client) -> No
 
 async def test_what_is_not_there_is_said(signed_in: Page, axe: Axe) -> None:
     await signed_in.goto(f"{_origin(signed_in)}/console/nowhere")
-    await expect(signed_in.get_by_text("This address leads nowhere")).to_be_visible()
+    await expect(signed_in.get_by_text("This page does not exist")).to_be_visible()
     await axe(signed_in)
     await signed_in.goto(f"{_origin(signed_in)}/console/events/{uuid4()}")
     await expect(signed_in.get_by_role("alert")).to_contain_text("Not found")

@@ -46,7 +46,7 @@ async def test_a_profile_is_made_used_and_its_failure_said(
     await page.get_by_role("button", name="Add profile").click()
     form = page.get_by_role("dialog", name="New infrastructure profile")
     await form.get_by_label("Name", exact=True).fill(name)
-    await form.get_by_label("How resources come to be").select_option("template")
+    await form.get_by_label("Source of the resources").select_option("template")
     await form.get_by_label("Template").fill("nowhere")
     await form.get_by_role("button", name="Add resource").click()
     await form.get_by_label("Name of resource 1").fill("origin-1")

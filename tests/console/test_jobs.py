@@ -120,7 +120,7 @@ async def test_an_unknown_job_is_said_and_the_old_address_leads_here(
         await expect(page.get_by_role("heading", name=f"Job {number}")).to_be_visible()
         for unknown in ("999999999", "nothing"):
             await page.goto(f"{product.address}/console/jobs/{unknown}")
-            await expect(page.get_by_role("heading", name="There is no such job")).to_be_visible()
+            await expect(page.get_by_role("heading", name="The job does not exist")).to_be_visible()
 
 
 async def test_hostile_texts_of_jobs_are_text(signed_in: Page, http: httpx.Client, product: Product) -> None:

@@ -10,12 +10,12 @@ export interface PageProps {
 }
 
 export interface Page {
-  /** Below /console, with parameters: `/events/:id`. */
+  /** The path below /console, with parameters: `/events/:id`. */
   path: string;
   title: string;
-  /** One of these is enough; the role admin sees all. */
+  /** Roles, of which one is sufficient; the role admin sees all pages. */
   roles: readonly Role[];
-  /** `key`: `g` and this letter lead there. */
+  /** The entry in the navigation. The keys `g` and `key` open the page. */
   nav?: { icon: IconName; key: string };
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }

@@ -4,19 +4,19 @@ import { Icon, type IconName } from "./Icon";
 interface ButtonProps {
   children?: ComponentChildren;
   onClick?: () => void;
-  /** `plain` unless told. One `primary` in a view; `danger` for what cannot be undone. */
+  /** Default `plain`. One `primary` per view; `danger` for actions that cannot be undone. */
   kind?: "plain" | "primary" | "danger" | "quiet";
   icon?: IconName;
-  /** Said to screen readers, and the tooltip; needed where there is no text. */
+  /** The label for screen readers and the tooltip; required without a text. */
   label?: string;
   type?: "button" | "submit";
   disabled?: boolean;
   busy?: boolean;
-  /** The id of the form that a submit button outside of it sends. */
+  /** The id of the form that a submit button outside of it submits. */
   form?: string;
 }
 
-/** A button. While `busy` it takes no click and says so. */
+/** A button. While `busy` it accepts no clicks and shows that. */
 export function Button({ children, onClick, kind = "plain", icon, label, type = "button", disabled, busy, form }: ButtonProps) {
   return (
     <button

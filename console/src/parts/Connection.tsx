@@ -1,4 +1,4 @@
-/** What says that a page is not of now: above the page, and in the topmost dialog, which covers the page. */
+/** The notice that a page is not current: above the page, and in the topmost dialog, which covers the page. */
 
 import { liveness, oldSince } from "../kernel/changes";
 import { unread } from "../kernel/query";
@@ -7,12 +7,12 @@ import { clock } from "../kernel/time";
 import { Button } from "./Button";
 
 const WORDS: Readonly<Record<string, readonly [what: string, why: string]>> = {
-  lost: ["Not connected", "The console tries again by itself."],
-  away: ["The database has not answered", "The console goes on by itself when it does."],
-  full: ["No live updates", "All places of the stream of changes are taken. The console tries again by itself."],
+  lost: ["Not connected", "The console reconnects automatically."],
+  away: ["The database has not answered", "The console continues automatically when it does."],
+  full: ["No live updates", "All places of the stream of changes are taken. The console reconnects automatically."],
 };
 
-/** Above a page whose connection is lost. Nothing else on it may look as if it were of now: shell.css takes its colours away. */
+/** Above a page whose connection is lost. Nothing else on it may look current: shell.css removes its colours. */
 export function ConnectionBand() {
   const since = oldSince.value;
   const words = WORDS[liveness.value];
@@ -22,14 +22,14 @@ export function ConnectionBand() {
   return (
     <p class="band" role="alert">
       <strong>
-        {what} since {clock(new Date(since), true)}: what you see is old.
+        {what} since {clock(new Date(since), true)}: this page is outdated.
       </strong>{" "}
       {said ?? why}
     </p>
   );
 }
 
-/** Above a page of which a part could not be read, and does not say so in its own place. */
+/** The notice above a page for parts that could not be read and do not show their failure. */
 export function UnreadNote() {
   const all = unread.value;
   if (all.length === 0 || oldSince.value !== null) return null;

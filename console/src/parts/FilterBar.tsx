@@ -7,7 +7,7 @@ export interface Filter {
   /** The name in the query string. */
   name: string;
   label: string;
-  /** `search` and `text` wait until nobody types; `choice` has `options`; `moment` is a date with a time. The key / leads to `search`. */
+  /** `search` and `text` wait until the user pauses typing; `choice` has `options`; `moment` is a date with a time. The key / leads to `search`. */
   kind: "search" | "text" | "choice" | "date" | "moment";
   options?: readonly (readonly [value: string, word: string])[];
 }
@@ -70,7 +70,7 @@ function Search({ id, main, value, onChange }: { id: string; main: boolean; valu
   change.current = onChange;
   const told = useRef(value);
   useEffect(() => {
-    if (value === told.current) return; // what was typed since stays
+    if (value === told.current) return; // text typed since then stays
     told.current = value;
     clearTimeout(timer.current);
     setTyped(value);

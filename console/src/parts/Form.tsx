@@ -25,7 +25,7 @@ interface FieldProps {
   autoFocus?: boolean;
 }
 
-/** A field of a form with its label, its hint and what the server says of it. */
+/** A form field with its label, its hint and the problem reported by the server. */
 export function Field({ label, name, value, onInput, type = "text", lines, options, hint, failure, ...rest }: FieldProps) {
   const id = useId();
   const wrong = failure?.of(name);
@@ -111,7 +111,7 @@ export function Check({ label, checked, onChange, hint }: CheckProps) {
   );
 }
 
-/** What went wrong with a whole form, above its buttons. Problems of fields that are `shown` at the fields are left out. */
+/** The failure of a form, above its buttons. Problems that are `shown` at their fields are omitted. */
 export function FormError({ failure, shown = [] }: { failure: Failure | null; shown?: readonly string[] }) {
   if (failure === null) return null;
   const rest = failure.fields.filter((each) => !shown.some((name) => name.toLowerCase() === each.field.toLowerCase()));
@@ -134,7 +134,7 @@ export function FormError({ failure, shown = [] }: { failure: Failure | null; sh
 export interface Submission {
   busy: boolean;
   failure: Failure | null;
-  /** For `onSubmit`. */
+  /** The handler for `onSubmit`. */
   submit: (event: Event) => void;
 }
 
@@ -149,7 +149,7 @@ export function useSubmit(send: () => Promise<void>): Submission {
     setBusy(true);
     setFailure(null);
     send()
-      .catch((thrown: unknown) => (here() ? setFailure(asFailure(thrown)) : toastFailure("Not sent: a form that you left", thrown)))
+      .catch((thrown: unknown) => (here() ? setFailure(asFailure(thrown)) : toastFailure("A form that you left was not sent", thrown)))
       .finally(() => setBusy(false));
   };
   return { busy, failure, submit };
@@ -158,9 +158,9 @@ export function useSubmit(send: () => Promise<void>): Submission {
 export interface Begun<T> {
   /** The record as the form began with it, or as the form saved it last. */
   record: T;
-  /** Somebody else has changed it since. */
+  /** True if the record was changed since. */
   isOld: boolean;
-  /** To be told of what the form itself has saved. */
+  /** Must be called with the record that the form saved. */
   saved: (record: T) => void;
 }
 
@@ -179,8 +179,8 @@ export function useBegun<T>(now: T, fields: (record: T) => string): Begun<T> {
 export function ChangedMeanwhile({ onAgain }: { onAgain: () => void }) {
   return (
     <div class="notice" role="status">
-      <p>Somebody has changed it since you opened it. It cannot be saved before you have seen it as it is now.</p>
-      <Button onClick={onAgain}>Show it as it is now</Button>
+      <p>It was changed since you opened it. Check the current version before you save.</p>
+      <Button onClick={onAgain}>Show the current version</Button>
     </div>
   );
 }

@@ -61,14 +61,14 @@ function NotLoaded({ again }: { again: () => void }) {
   return (
     <div class="failure" role="alert">
       <p>
-        <strong>This part of the console could not be loaded.</strong> The console tries again by itself.
+        <strong>This part of the console could not be loaded.</strong> The console retries automatically.
       </p>
       <div class="page-actions">
         <Button icon="refresh" onClick={again}>
           Try again
         </Button>
         <Button kind="quiet" onClick={() => location.reload()}>
-          Load the whole page again
+          Reload the page
         </Button>
       </div>
     </div>

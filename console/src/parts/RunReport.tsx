@@ -4,7 +4,7 @@ import { Progress } from "./Small";
 
 const MOST = 500;
 
-/** How far a run is and what each of its writes said, failures first. */
+/** The progress of a run and the results of its writes, failures first. */
 export function RunReport({ run }: { run: Run }) {
   const { name, total, results, running, stopped } = run.state;
   if (total === 0) return null;
@@ -20,13 +20,13 @@ export function RunReport({ run }: { run: Run }) {
       ) : (
         <div class="page-line">
           <p role="status">
-            {name}: {done.length} done, {failed.length} failed{stopped ? `, ${total - results.length} not tried: it was stopped` : ""}.
+            {name}: {done.length} done, {failed.length} failed{stopped ? `, ${total - results.length} skipped because it was stopped` : ""}.
           </p>
           <Button kind="quiet" icon="close" label="Forget it" onClick={() => run.reset()} />
         </div>
       )}
       {results.length > 0 && (
-        <ul class="run-list" tabIndex={0} aria-label="What became of each">
+        <ul class="run-list" tabIndex={0} aria-label="Results">
           {[...failed, ...done].slice(0, MOST).map((each, index) => (
             <li key={index} class={each.problem === null ? "" : "wrong"}>
               <bdi>{each.what.slice(0, 200)}</bdi>
@@ -39,7 +39,7 @@ export function RunReport({ run }: { run: Run }) {
   );
 }
 
-/** What goes on for another page than that which is shown. */
+/** The runs of other pages. */
 export function RunAway({ run }: { run: Run }) {
   const { name, total, results } = run.state;
   return (

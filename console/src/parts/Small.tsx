@@ -21,7 +21,7 @@ export function Sparkline({ values, label, tone = "neutral" }: { values: readonl
   );
 }
 
-/** How far something is. Without `value` it is not known how far. */
+/** A progress bar. Without `value` the progress is unknown. */
 export function Progress({ value, max = 100, label }: { value?: number | undefined; max?: number; label: string }) {
   const known = value !== undefined;
   return (
@@ -32,7 +32,7 @@ export function Progress({ value, max = 100, label }: { value?: number | undefin
   );
 }
 
-/** What stands where there is nothing: why, and what to do. */
+/** The text of an empty view: the reason, and the next action. */
 export function EmptyState({ title, children, action }: { title: string; children?: ComponentChildren; action?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -43,7 +43,7 @@ export function EmptyState({ title, children, action }: { title: string; childre
   );
 }
 
-/** An error in the place of what could not be read. */
+/** An error in place of a part that could not be read. */
 export function FailureNote({ failure, retry }: { failure: Failure; retry?: () => void }) {
   return (
     <div class="failure" role="alert">

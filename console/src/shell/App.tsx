@@ -62,7 +62,7 @@ function Pages() {
   );
 }
 
-/** A page for those who may see it. Made once for each page: the router mounts a page anew whose component is another one. */
+/** A page for users with one of its roles. Created once for each page, because the router remounts a page whose component changes. */
 function guarded(page: Page) {
   const Shown = loaded(page.load, page.title);
   return function Guarded({ params }: PageProps) {
@@ -71,7 +71,7 @@ function guarded(page: Page) {
   };
 }
 
-/** Leads those who may not see the first page to one that they may see. */
+/** Redirects users who may not see the first page to a page that they may see. */
 function Home() {
   const { route } = useLocation();
   const first = PAGES.find((page) => page.nav && page.path !== "/" && may(...page.roles));
@@ -99,7 +99,7 @@ function NoSuchPage() {
   return (
     <>
       <PageHead title="No such page" />
-      <EmptyState title="This address leads nowhere" action={<a href={to("/")}>To the first page</a>} />
+      <EmptyState title="This page does not exist" action={<a href={to("/")}>To the first page</a>} />
     </>
   );
 }

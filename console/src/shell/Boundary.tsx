@@ -5,7 +5,7 @@ interface State {
   thrown: unknown;
 }
 
-/** Shows an error of a page in its place; the rest of the console goes on. */
+/** Shows an error of a page in its place; the rest of the console keeps working. */
 export class Boundary extends Component<{ children: ComponentChildren }, State> {
   override state: State = { thrown: null };
 

@@ -9,7 +9,7 @@ import { Navigation } from "./Navigation";
 import { QuietNote } from "./QuietNote";
 import { Search } from "./Search";
 
-/** What is around every page: skip link, header, navigation. */
+/** The frame of every page: skip link, header, navigation. */
 export function Frame({ children }: { children: ComponentChildren }) {
   const [menu, setMenu] = useState(false);
   const [keys, setKeys] = useState(false);
@@ -20,7 +20,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
   useEffect(() => {
     setMenu(false);
     if (first.current) first.current = false;
-    else main.current?.focus({ preventScroll: true }); // screen readers go on at the new page
+    else main.current?.focus({ preventScroll: true }); // screen readers continue at the new page
     main.current?.scrollTo(0, 0);
   }, [path]);
   useKey("?", "Show these keys", useCallback(() => setKeys(true), []));

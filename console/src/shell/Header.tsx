@@ -9,12 +9,12 @@ import { Mark } from "./Mark";
 
 const LIVENESS: Record<Liveness, readonly [word: string, tone: string, about: string]> = {
   connecting: ["Connecting", "busy", "The stream of changes is being opened."],
-  live: ["Up to date", "ok", "What you see follows every change."],
+  live: ["Up to date", "ok", "This page follows every change."],
   paused: ["Paused", "off", "This page is hidden."],
-  away: ["Database away", "warn", "The database does not answer. What you see may be old."],
-  lost: ["Not connected", "bad", "The connection is lost. What you see may be old. The console tries again by itself."],
-  full: ["No live updates", "warn", "All places of the stream of changes are taken. The console tries again by itself."],
-  barred: ["No live updates", "off", "Your role may not see changes. What you see was true when it was read."],
+  away: ["Database away", "warn", "The database does not answer. This page may be outdated."],
+  lost: ["Not connected", "bad", "The connection is lost. This page may be outdated. The console reconnects automatically."],
+  full: ["No live updates", "warn", "All places of the stream of changes are taken. The console retries automatically."],
+  barred: ["No live updates", "off", "Your role may not see changes. This page shows the state when it was read."],
 };
 const THEMES = { system: ["system", "Theme of the system"], light: ["sun", "Light theme"], dark: ["moon", "Dark theme"] } as const;
 

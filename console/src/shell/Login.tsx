@@ -4,7 +4,7 @@ import { hasEnded, login } from "../kernel/session";
 import { Button, Field, FormError, useSubmit } from "../parts";
 import { Mark } from "./Mark";
 
-/** Asks for an API key, and stays at the address, so that the page that was asked for is shown afterwards. */
+/** Asks for an API key at the requested address, so that the requested page is shown afterwards. */
 export function Login() {
   const [key, setKey] = useState("");
   document.title = "Sign in · medialedger";
@@ -25,7 +25,7 @@ export function Login() {
         </div>
         {hasEnded.value && (
           <p class="notice" role="status">
-            Your session has ended. Sign in again to go on where you were.
+            Your session has ended. Sign in again to continue where you were.
           </p>
         )}
         <Field

@@ -5,7 +5,7 @@ import { may } from "../kernel/session";
 import { PAGES, type Page } from "../pages";
 import { Icon } from "../parts";
 
-/** Links to the pages that the caller may see. */
+/** Links to the pages that the user may see. */
 export function Navigation({ open }: { open: boolean }) {
   const pages = PAGES.filter((page) => page.nav && may(...page.roles));
   return (

@@ -5,7 +5,7 @@ import { Time } from "../parts";
 
 const EVERY = 30_000;
 
-/** Above every page while the installation is quiet: whatever a page says will be sent, waits. */
+/** The notice above every page while the installation is quiet: everything to be sent waits. */
 export function QuietNote() {
   const key = may("viewer", "operator", "auditor", "admin") ? "quiet" : null;
   const order = useQuery(key, (signal) => dataOf(api.GET("/api/quiet/", { signal })), { changes: { aggregates: ["quiet"] }, every: EVERY });

@@ -154,7 +154,7 @@ function Actions({ kind, id, left, right }: { kind: string; id: string; left: nu
   const address = location.origin + to(location.pathname.slice("/console".length), { v: right, with: left });
   const copy = (): void => {
     navigator.clipboard.writeText(address).then(
-      () => toast("The link is copied"),
+      () => toast("The link was copied"),
       (thrown: unknown) => toastFailure("The link was not copied", thrown),
     );
   };
@@ -171,7 +171,7 @@ function Actions({ kind, id, left, right }: { kind: string; id: string; left: nu
   );
 }
 
-/** A time of the reader's clock leads to what was then. */
+/** Goes to a time in the user's zone. */
 function GoToTime({ at, onTime }: { at: string; onTime: (at: string) => void }) {
   const here = new Date(at);
   const local = new Date(here.getTime() - here.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
@@ -191,7 +191,7 @@ function GoToTime({ at, onTime }: { at: string; onTime: (at: string) => void }) 
   );
 }
 
-/** The whole state, in words. */
+/** The complete state, in words. */
 function Shown({ kind, state }: { kind: string; state: State }) {
   const [all, setAll] = useState(false);
   const fields = flat(state);

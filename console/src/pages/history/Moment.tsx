@@ -13,7 +13,7 @@ interface SliderProps {
   onVersion: (version: number) => void;
 }
 
-/** The slider over the versions of an aggregate. The address follows when it rests, and does not move a slider that goes on. */
+/** The slider over the versions of an aggregate. The address follows when the slider rests, and does not move a slider in motion. */
 export function VersionSlider({ entries, version, onVersion }: SliderProps) {
   const newest = entries.length;
   const [moved, setMoved] = useState<number | null>(null);
@@ -36,12 +36,12 @@ export function VersionSlider({ entries, version, onVersion }: SliderProps) {
   };
   const back = useCallback(() => move(place.current - 1), [newest]);
   const forth = useCallback(() => move(place.current + 1), [newest]);
-  useKey("[", "The version before", back);
-  useKey("]", "The version after", forth);
+  useKey("[", "The previous version", back);
+  useKey("]", "The next version", forth);
   const entry = entries[at - 1];
   return (
     <div class="slider">
-      <Button kind="quiet" icon="left" label="The version before ([)" disabled={at <= 1} onClick={back} />
+      <Button kind="quiet" icon="left" label="The previous version ([)" disabled={at <= 1} onClick={back} />
       <div class="slider-line">
         <Marks entries={entries} />
         <input
@@ -54,7 +54,7 @@ export function VersionSlider({ entries, version, onVersion }: SliderProps) {
           onInput={(event) => move(event.currentTarget.valueAsNumber)}
         />
       </div>
-      <Button kind="quiet" icon="right" label="The version after (])" disabled={at >= newest} onClick={forth} />
+      <Button kind="quiet" icon="right" label="The next version (])" disabled={at >= newest} onClick={forth} />
       {entry && (
         <p class="slider-text">
           <strong>
@@ -70,7 +70,7 @@ export function VersionSlider({ entries, version, onVersion }: SliderProps) {
   );
 }
 
-/** Where in time the state changed: a mark for each, as far as there is room. */
+/** Marks for the times at which the state changed, as far as there is space. */
 function Marks({ entries }: { entries: readonly Entry[] }) {
   if (entries.length < 2 || entries.length > MARKS) return null;
   const step = 100 / (entries.length - 1);

@@ -1,4 +1,4 @@
-/** What differs between two states of an aggregate, in rows for people. Pure. */
+/** The differences between two states of an aggregate, as rows for users. Pure functions. */
 
 import type { Schemas } from "../../kernel/api";
 import { fieldWord, whoWord, type Entry } from "../audit/words";
@@ -15,13 +15,13 @@ export interface Row {
   word: string;
   before: unknown;
   after: unknown;
-  /** Names of what ids stand for. */
+  /** Names of linked records. */
   names: readonly [before: string | null, after: string | null];
-  /** Null: another record that is shown with it changed, or it is not known. */
+  /** The author; null if another record that is shown with it changed, or if it is unknown. */
   author: Author | null;
 }
 
-/** They change with every change, and say nothing that the version does not say. */
+/** Fields that change with every version and add no information. */
 const QUIET = new Set(["dateModified", "updated_at"]);
 
 export function flat(state: State, prefix = ""): Record<string, unknown> {
@@ -34,7 +34,7 @@ export function flat(state: State, prefix = ""): Record<string, unknown> {
   return found;
 }
 
-/** The rows of two states. `authors` are the changes that the API found; without them nobody is named. */
+/** The rows of two states. `authors` are the changes that the API found; without them no author is shown. */
 export function rowsOf(before: State, after: State, authors: readonly Schemas["FieldChange"][], first?: Entry): Row[] {
   const [old, now] = [flat(before), flat(after)];
   const byField = new Map(authors.map((each) => [each.field, each]));
@@ -65,12 +65,12 @@ function authorOf(change: Schemas["FieldChange"] | undefined): Author | null {
   return { version: change.version, at: change.recordedAt, who, transactionId: change.transactionId ?? "" };
 }
 
-/** `stateString` is said by `state`, `room` by `roomId`. */
+/** Fields that repeat another field: `stateString` repeats `state`, `room` repeats `roomId`. */
 function isSaidBy(field: string, all: ReadonlySet<string>): boolean {
   return (field.endsWith("String") && all.has(field.slice(0, -"String".length))) || all.has(`${field}Id`);
 }
 
-/** What an id stands for is shown beside it under the same name. */
+/** Returns the name of the linked record, which is stored under the same name without `Id`. */
 export function nameOf(field: string, state: Readonly<Record<string, unknown>>): string | null {
   if (!field.endsWith("Id")) return null;
   const name = state[field.slice(0, -2)];
@@ -81,7 +81,7 @@ function same(one: unknown, other: unknown): boolean {
   return (one ?? null) === (other ?? null) || JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
 }
 
-/** A text in three parts: what both begin with, what differs, what both end with; by words. */
+/** Splits a text by words into the common beginning, the difference, and the common end. */
 export function parts(one: string, other: string): readonly [string, string, string] {
   const [words, others] = [one.split(/(\s+)/), other.split(/(\s+)/)];
   const most = Math.min(words.length, others.length);
@@ -93,7 +93,7 @@ export function parts(one: string, other: string): readonly [string, string, str
   return [words.slice(0, head).join(""), words.slice(head, end).join(""), words.slice(end).join("")];
 }
 
-/** The version that was the newest at a time; 0 where there was none. Times of the API are cut to milliseconds. */
+/** Returns the newest version at a time; 0 if there was none. Times of the API are cut to milliseconds. */
 export function versionAt(entries: readonly Entry[], at: number): number {
   let found = 0;
   for (const entry of entries) if (Date.parse(entry.recordedAt) <= at) found = Math.max(found, entry.version);

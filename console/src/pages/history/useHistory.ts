@@ -4,7 +4,7 @@ import { useQuery, type Query } from "../../kernel/query";
 import type { Entry } from "../audit/words";
 
 const PAGE = 1000;
-/** Versions that are read. */
+/** Maximum number of versions that are read. */
 export const MOST = 20_000;
 
 /** All versions of an aggregate, the oldest first. New ones are added; after an erasure all are read again. */

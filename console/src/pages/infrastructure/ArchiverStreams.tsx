@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Stream>[] = [
   { key: "expires", title: "Expires", width: "11rem", secondary: true, value: (each) => each.expiresAt, cell: (each) => <Time at={each.expiresAt} /> },
 ];
 
-/** Records of recordings that archivers have made. The product keeps them, and records nothing itself. */
+/** Records of recordings made by archivers. The product stores the records but records nothing itself. */
 export function ArchiverStreams({ editable }: { editable: boolean }) {
   const { values, set } = useQueryState();
   const streams = useQuery("archiver streams", (signal) => dataOf(api.GET("/api/archiverstream/", { signal })), { changes: { aggregates: ["archiver_stream"] } });
@@ -40,7 +40,7 @@ export function ArchiverStreams({ editable }: { editable: boolean }) {
             rowKey={(each) => each.id}
             onRow={(each) => set({ open: String(each.id) })}
             stale={streams.stale.value}
-            empty={<EmptyState title="No archiver streams">An archiver keeps a record here of each of its recordings.</EmptyState>}
+            empty={<EmptyState title="No archiver streams">Archivers store a record of each recording here.</EmptyState>}
           />
         )}
       </Answered>
@@ -84,7 +84,7 @@ function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer
   const [asks, setAsks] = useState(false);
   const instant = (name: "startTime" | "endTime" | "expiresAt"): string | null => {
     const text = typed[name]!;
-    if (before && text === localText(before[name])) return before[name]; // what nobody touched keeps its seconds
+    if (before && text === localText(before[name])) return before[name]; // an unchanged time keeps its seconds
     return text === "" ? null : new Date(text).toISOString();
   };
   const form = useSubmit(async () => {
@@ -141,7 +141,7 @@ function Form({ seen, id, editable, onDone }: StreamDrawerProps & { seen: Answer
         }}
       >
         <p>
-          Only the record of <bdi>{(before?.captureId ?? "").slice(0, 200)}</bdi> goes. The recording stays.
+          Only the record of <bdi>{(before?.captureId ?? "").slice(0, 200)}</bdi> is deleted. The recording stays.
         </p>
       </Confirm>
     </form>

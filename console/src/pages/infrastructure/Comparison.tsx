@@ -3,7 +3,7 @@ import { api, dataOf } from "../../kernel/api";
 import { useQuery } from "../../kernel/query";
 import { Answered, Badge, Field, NoAnswer } from "../../parts";
 
-/** Whether a profile, as it is saved, has the resources that a channel names. */
+/** Compares the resources of a saved profile with those that a channel names. */
 export function Comparison({ profile }: { profile: string }) {
   const [channel, setChannel] = useState("");
   const channels = useQuery("channels", (signal) => dataOf(api.GET("/api/channel/", { signal })));
@@ -12,13 +12,13 @@ export function Comparison({ profile }: { profile: string }) {
   const options = [["", "None"] as const, ...(channels.data.value ?? []).map((each) => [each.id, each.name.slice(0, 100)] as const)];
   return (
     <>
-      <Field label="Compare it, as it is saved, with a channel" name="channel" value={channel} onInput={setChannel} options={options} />
+      <Field label="Compare the saved profile with a channel" name="channel" value={channel} onInput={setChannel} options={options} />
       <NoAnswer query={channels} />
       {channel !== "" && (
         <Answered query={compared}>
           {(said) => (
             <p role="status">
-              <Badge state={said.isOptimal ? { word: "Fits", tone: "ok" } : said.isValid ? { word: "Fits, with a rest", tone: "warn" } : { word: "Does not fit", tone: "bad" }} />{" "}
+              <Badge state={said.isOptimal ? { word: "Fits", tone: "ok" } : said.isValid ? { word: "Fits, with unused resources", tone: "warn" } : { word: "Does not fit", tone: "bad" }} />{" "}
               {said.undefinedChannelResources.length > 0 && (
                 <>
                   Missing here: <bdi>{said.undefinedChannelResources.join(", ")}</bdi>.{" "}

@@ -9,10 +9,10 @@ type Info = NonNullable<MediaEvent["provisionInfo"]>;
 type LogEntry = Schemas["LogEntry"];
 
 const MOST = 30;
-/** Provisioning failed, provisioned in part, terminating failed. */
+/** States with a fault: provisioning failed, partly provisioned, terminating failed. */
 const WITH_REASON: ReadonlySet<number> = new Set([2, 4, 6]);
 
-/** Why it failed, its states over time, and what the provisioner wrote into the log store. */
+/** The last failure, the states over time, and the entries of the provisioner in the log store. */
 export function Happened({ event, info }: { event: MediaEvent; info: Info }) {
   const changes = { aggregates: ["provision"], ids: [info.id] };
   const log = useQuery(`log of ${event.id} ${info.stateString}`, (signal) => readLog(event.id, signal), { changes, every: info.state === 1 || info.state === 5 ? 3000 : 60_000 });
@@ -43,7 +43,7 @@ export function Happened({ event, info }: { event: MediaEvent; info: Info }) {
   );
 }
 
-/** The newest error that was written about the Event. */
+/** The newest error about the Event. */
 function Reason({ entries }: { entries: readonly LogEntry[] }) {
   const error = entries.find((each) => each.level === "Error");
   if (!error) return null;

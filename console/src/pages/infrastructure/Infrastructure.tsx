@@ -18,7 +18,7 @@ interface Order {
 
 type Resource = Readonly<Record<string, unknown>>;
 
-/** The infrastructure of an Event: what is there of it, what happened to it, and why it failed. */
+/** The infrastructure of an Event: its resources, its states, and its failures. */
 export function Infrastructure({ event }: { event: MediaEvent }) {
   const info = event.provisionInfo;
   const resources = useQuery(
@@ -80,7 +80,7 @@ export function automatic(event: MediaEvent): string {
   return said.length > 0 ? said.join(", ") : "Nothing";
 }
 
-/** Buttons for what can be done with the infrastructure of an Event as it is. Each asks first. */
+/** Buttons for the actions on the infrastructure of an Event in its state. Each asks for confirmation. */
 export function Orders({ event }: { event: MediaEvent }) {
   const [order, setOrder] = useState<Order | null>(null);
   if (event.infrastructureProfileId === null && event.provisionInfo === null) return null;
@@ -118,7 +118,7 @@ function ordersOf(event: MediaEvent): readonly Order[] {
     {
       title: "Provision the infrastructure",
       action: "Provision",
-      about: "What its profile says is made.",
+      about: "The resources of its profile are provisioned.",
       danger: false,
       shown: event.infrastructureProfileId !== null && state !== 1 && state !== 5,
       send: () => answered(api.POST("/api/provision/{eventId}", { params: { path } })),
@@ -126,7 +126,7 @@ function ordersOf(event: MediaEvent): readonly Order[] {
     {
       title: state === 1 ? "Cancel the provisioning" : "Terminate the infrastructure",
       action: state === 1 ? "Cancel" : "Terminate",
-      about: state === 1 ? "What is being made is cancelled, and what is there already goes away." : "All its machines go away.",
+      about: state === 1 ? "The provisioning is cancelled, and existing resources are terminated." : "All its resources are terminated.",
       danger: true,
       shown: state !== undefined && state !== 7 && state !== 5,
       send: () => answered(api.DELETE("/api/provision/{eventId}", { params: { path } })),
@@ -134,7 +134,7 @@ function ordersOf(event: MediaEvent): readonly Order[] {
     {
       title: "Reset the infrastructure",
       action: "Reset",
-      about: "The Event counts as not provisioned. The termination of what there is is tried beside.",
+      about: "The Event counts as not provisioned. Existing resources are terminated in the background if possible.",
       danger: true,
       shown: state !== undefined && state !== 1 && state !== 5,
       send: () => answered(api.DELETE("/api/provision/reset/{eventId}", { params: { path } })),

@@ -13,7 +13,7 @@ const TABS = [
 ] as const;
 const NEW: Readonly<Record<string, string>> = { profiles: "Add profile", archive: "Add archiver stream" };
 
-/** What Events are provisioned with, what is there of it and what is planned; and the records of archivers. */
+/** Infrastructure profiles, provisioned and planned infrastructure, and the records of archivers. */
 export default function InfrastructurePage() {
   const { values, set } = useQueryState();
   const tab = TABS.find((each) => each.key === values["tab"])?.key ?? "events";

@@ -18,9 +18,9 @@ interface ProfileDrawerProps {
 
 const NEW: Answer<Profile> = { data: { id: "", name: "", referenceId: "", configurationJson: EMPTY }, etag: null, response: new Response() };
 
-/** One infrastructure profile: a form, or its configuration as JSON. */
+/** An infrastructure profile: a form, or its configuration as JSON. */
 export function ProfileDrawer(props: ProfileDrawerProps) {
-  const [opening] = useState(() => crypto.randomUUID()); // a form begins with what is there now, never with an earlier answer
+  const [opening] = useState(() => crypto.randomUUID()); // a form begins with the current record, never with an earlier answer
   const path = { id: props.id ?? "" };
   const profile = useQuery(`profile ${opening}`, (signal) => (props.id === null ? Promise.resolve(NEW) : found(api.GET("/api/infrastructureprofile/{id}", { params: { path }, signal }))));
   return (
@@ -36,7 +36,7 @@ function Form({ seen, id, editable, onDone }: ProfileDrawerProps & { seen: Answe
   const [referenceId, setReferenceId] = useState(seen.data.referenceId);
   const [draft, setDraft] = useState<ProfileDraft | null>(() => draftOf(seen.data.configurationJson));
   const [base, setBase] = useState(seen.data.configurationJson);
-  /** null: the form is shown. */
+  /** The JSON text; null while the form is shown. */
   const [json, setJson] = useState<string | null>(draft === null ? base : null);
   const [asks, setAsks] = useState(false);
   const configuration = (): string => json ?? (draft === null ? base : written(base, draft));
@@ -57,7 +57,7 @@ function Form({ seen, id, editable, onDone }: ProfileDrawerProps & { seen: Answe
   return (
     <form class="infrastructure" onSubmit={form.submit}>
       <Field label="Name" name="name" value={name} onInput={setName} required autoComplete="off" {...shared} />
-      <Field label="Reference" name="referenceId" value={referenceId} onInput={setReferenceId} autoComplete="off" hint="A name in other systems, used by one profile only. Empty: none." {...shared} />
+      <Field label="Reference" name="referenceId" value={referenceId} onInput={setReferenceId} autoComplete="off" hint="A name in other systems, unique among profiles. Empty: no reference." {...shared} />
       {json === null && draft ? (
         <>
           <ProfileFields draft={draft} set={setDraft} editable={editable} failure={form.failure} />
@@ -69,7 +69,7 @@ function Form({ seen, id, editable, onDone }: ProfileDrawerProps & { seen: Answe
         </>
       ) : (
         <>
-          <Field label="Configuration" name="configurationJson" lines={18} value={json ?? base} onInput={setJson} hint="A JSON object with request and workflow. Nothing in it is secret: everybody who may read sees it." {...shared} />
+          <Field label="Configuration" name="configurationJson" lines={18} value={json ?? base} onInput={setJson} hint="A JSON object with request and workflow. It is not secret: every user with read access sees it." {...shared} />
           <p>
             <Button kind="quiet" disabled={draftOf(json ?? base) === null} onClick={asForm}>
               As a form
@@ -102,12 +102,12 @@ function Form({ seen, id, editable, onDone }: ProfileDrawerProps & { seen: Answe
         }}
       >
         <p>
-          <bdi>{seen.data.name.slice(0, 200)}</bdi>. What was provisioned with it stays. A profile that an Event uses cannot be deleted.
+          <bdi>{seen.data.name.slice(0, 200)}</bdi>. Infrastructure that was provisioned with it stays. A profile that an Event uses cannot be deleted.
         </p>
       </Confirm>
     </form>
   );
 }
 
-/** What is wrong at these stands at the field; all else above the buttons. */
+/** Fields that show their own problems; all other problems are shown above the buttons. */
 const SHOWN = ["name", "referenceId", "configurationJson", "configurationJson.request.infrastructureKey", "configurationJson.request.settings.template"];

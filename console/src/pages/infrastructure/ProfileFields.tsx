@@ -10,7 +10,7 @@ interface ProfileFieldsProps {
 }
 
 const KINDS = [
-  ["static", "They exist already"],
+  ["static", "They already exist"],
   ["template", "A template makes them"],
 ] as const;
 const NEW: ResourceDraft = { name: "", type: "origin", ipAddress: "", before: {} };
@@ -23,14 +23,14 @@ export function ProfileFields({ draft, set, editable, failure }: ProfileFieldsPr
   return (
     <>
       <div class="pair">
-        <Field label="How resources come to be" name={`${at}.options.deploymentType`} value={draft.deploymentType} onInput={(value) => change({ deploymentType: value as "static" })} options={KINDS} {...shared} />
+        <Field label="Source of the resources" name={`${at}.options.deploymentType`} value={draft.deploymentType} onInput={(value) => change({ deploymentType: value as "static" })} options={KINDS} {...shared} />
         {draft.deploymentType === "template" && (
           <Field label="Template" name={`${at}.settings.template`} value={draft.template} onInput={(template) => change({ template })} autoComplete="off" hint="Empty: default" {...shared} />
         )}
-        <Field label="Key" name={`${at}.infrastructureKey`} value={draft.infrastructureKey} onInput={(infrastructureKey) => change({ infrastructureKey })} autoComplete="off" hint="What the infrastructure is known by. Empty: made by the product." {...shared} />
+        <Field label="Key" name={`${at}.infrastructureKey`} value={draft.infrastructureKey} onInput={(infrastructureKey) => change({ infrastructureKey })} autoComplete="off" hint="The key of the infrastructure. Empty: chosen by the product." {...shared} />
       </div>
       {editable && <Check label="Events share it" checked={draft.shared} onChange={(next) => change({ shared: next })} hint="By its key. Otherwise each Event has its own." />}
-      {editable && <Check label="Change what exists" checked={draft.allowUpdates} onChange={(allowUpdates) => change({ allowUpdates })} hint="Otherwise only what is missing is made." />}
+      {editable && <Check label="Change what exists" checked={draft.allowUpdates} onChange={(allowUpdates) => change({ allowUpdates })} hint="Otherwise only missing resources are provisioned." />}
       <fieldset class="resource-fields">
         <legend>Resources</legend>
         {draft.resources.map((each, index) => (
@@ -51,7 +51,7 @@ export function ProfileFields({ draft, set, editable, failure }: ProfileFieldsPr
           </p>
         )}
       </fieldset>
-      <Field label="Callback addresses" name={`${at}.callbackUrls`} lines={2} value={draft.callbackUrls} onInput={(callbackUrls) => change({ callbackUrls })} hint="One in each line. They are sent how provisioning ended." {...shared} />
+      <Field label="Callback addresses" name={`${at}.callbackUrls`} lines={2} value={draft.callbackUrls} onInput={(callbackUrls) => change({ callbackUrls })} hint="One per line. They are called with the result of provisioning." {...shared} />
     </>
   );
 }

@@ -41,7 +41,7 @@ export function Profiles({ editable }: { editable: boolean }) {
               rowKey={(each) => each.id}
               onRow={(each) => set({ open: each.id })}
               stale={profiles.stale.value}
-              empty={<EmptyState title="No profiles">A profile says what an Event is to be provisioned with.</EmptyState>}
+              empty={<EmptyState title="No profiles">A profile defines the resources of an Event.</EmptyState>}
             />
             <Templates profiles={all} />
           </>
@@ -60,7 +60,7 @@ export function Profiles({ editable }: { editable: boolean }) {
   );
 }
 
-/** What is installed is known where the role `provisioning` runs; here is what is asked of it. */
+/** The templates that profiles name. Only the machines of the role `provisioning` know which are installed. */
 function Templates({ profiles }: { profiles: readonly Profile[] }) {
   const counts = new Map<string, number>();
   for (const { configurationJson } of profiles) {
@@ -77,7 +77,7 @@ function Templates({ profiles }: { profiles: readonly Profile[] }) {
           </li>
         ))}
       </ul>
-      <p class="hint">A template is a directory that the operator has installed, with a Terraform module or the address of a service. Where one is missing provisioning fails, and says so.</p>
+      <p class="hint">A template is a directory that the operator has installed, with a Terraform module or the address of a service. If one is missing, provisioning fails with an error.</p>
     </Panel>
   );
 }

@@ -7,7 +7,7 @@ import { Answered, Badge, DataTable, Drawer, EmptyState, FilterBar, Pager, Time,
 import { Infrastructure, Orders, automatic } from "./Infrastructure";
 
 const SIZE = 100;
-/** Of the Events from yesterday on, so many are looked at for what is planned. */
+/** Maximum number of Events from yesterday on that are searched for planned infrastructure. */
 const LOOKED_AT = 500;
 const DAY = 86_400_000;
 const CHANGES = { changes: { aggregates: ["event"] }, quiet: 1000 };
@@ -37,7 +37,7 @@ const PLANNED: readonly Column<MediaEvent>[] = [
   { key: "automatic", title: "By itself", width: "22rem", secondary: true, cell: automatic },
 ];
 
-/** Events whose infrastructure somebody or the schedule has asked for. */
+/** Events whose infrastructure was requested by a user or the schedule. */
 export function Provisioned() {
   const { values, set } = useQueryState();
   const pageNumber = Math.max(1, Number(values["page"]) || 1);
@@ -63,7 +63,7 @@ export function Provisioned() {
               onRow={(each) => set({ open: each.id, page: String(pageNumber) })}
               list={events.key}
               stale={events.stale.value}
-              empty={<EmptyState title="No infrastructure">Nobody has asked for infrastructure of an Event that matches.</EmptyState>}
+              empty={<EmptyState title="No infrastructure">No matching Event has infrastructure.</EmptyState>}
             />
             {page.totalCount > SIZE && <Pager page={pageNumber} pageSize={SIZE} total={page.totalCount} onPage={(next) => set({ page: String(next) })} />}
           </>
@@ -95,7 +95,7 @@ export function Planned() {
               stale={events.stale.value}
               empty={<EmptyState title="Nothing planned">No Event from yesterday on has a profile and waits to be provisioned.</EmptyState>}
             />
-            {page.totalCount > LOOKED_AT && <p class="hint">Only the next {LOOKED_AT} of {page.totalCount.toLocaleString("en")} Events were looked at.</p>}
+            {page.totalCount > LOOKED_AT && <p class="hint">Only the next {LOOKED_AT} of {page.totalCount.toLocaleString("en")} Events were searched.</p>}
           </>
         )}
       </Answered>
@@ -104,7 +104,7 @@ export function Planned() {
   );
 }
 
-/** The Event that the address names. */
+/** The Event in the address. */
 function Open() {
   const { values, set } = useQueryState();
   const id = values["open"];

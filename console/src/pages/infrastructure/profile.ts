@@ -1,4 +1,4 @@
-/** The configuration of an infrastructure profile, as a form has it. */
+/** The configuration of an infrastructure profile as the fields of a form. */
 
 import type { Schemas } from "../../kernel/api";
 
@@ -8,7 +8,7 @@ export interface ResourceDraft {
   name: string;
   type: string;
   ipAddress: string;
-  /** As it was read: other members of it stay. */
+  /** The resource as it was read, whose other members are preserved. */
   before: Readonly<Record<string, unknown>>;
 }
 
@@ -35,7 +35,7 @@ const isObject = (value: unknown): value is Members => typeof value === "object"
 const object = (value: unknown): Members => (isObject(value) ? value : {});
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** The object in a text; null where there is none. */
+/** Parses the object in a text; null if there is none. */
 export function parsed(json: string): Members | null {
   try {
     const found: unknown = JSON.parse(json);
@@ -45,7 +45,7 @@ export function parsed(json: string): Members | null {
   }
 }
 
-/** Null where the text holds no JSON object. Enumerations of the API are in any case. */
+/** Returns the fields; null if the text holds no JSON object. Enumerations of the API ignore case. */
 export function draftOf(json: string): ProfileDraft | null {
   const whole = parsed(json);
   if (whole === null) return null;
@@ -63,7 +63,7 @@ export function draftOf(json: string): ProfileDraft | null {
   };
 }
 
-/** `json` with what the form says. What the form does not know stays, and so does what is not there as long as it stays empty. */
+/** Returns `json` with the values of the form. Unknown members are preserved, and absent members stay absent while their field is empty. */
 export function written(json: string, draft: ProfileDraft): string {
   const whole = parsed(json) ?? {};
   const request = object(whole["request"]);
@@ -82,14 +82,14 @@ export function written(json: string, draft: ProfileDraft): string {
   return JSON.stringify({ ...whole, request: written, workflow: object(whole["workflow"]) });
 }
 
-/** What a list says of how a profile is made; null where its text holds no JSON object. */
+/** Returns the template and the number of resources; null if the text holds no JSON object. */
 export function templateOf(json: string): { template: string | null; resources: number } | null {
   const draft = draftOf(json);
   if (draft === null) return null;
   return { template: draft.deploymentType === "template" ? draft.template || DEFAULT : null, resources: draft.resources.length };
 }
 
-/** A member; an empty one becomes null where there was one, and stays away where there was none. */
+/** Sets a member. An empty value becomes null if the member existed, and stays absent otherwise. */
 function set(members: Members, name: string, value: string): Members {
   if (value) return { ...members, [name]: value };
   return name in members ? { ...members, [name]: null } : members;

@@ -20,7 +20,7 @@ function anchorsOf(one: Checkpoint): string {
   return [...new Set(one.anchors.map((each) => ANCHORS[each.kind] ?? each.kind))].join(", ");
 }
 
-/** The signed checkpoints: the newest, with what to do with it, and those before. */
+/** The signed checkpoints: the newest with its actions, and the previous ones. */
 export function Checkpoints({ integrity }: { integrity: Schemas["LogIntegrity"] }) {
   const [before, setBefore] = useState<readonly number[]>([]);
   const [chosen, setChosen] = useState<Checkpoint | null>(null);
@@ -35,7 +35,7 @@ export function Checkpoints({ integrity }: { integrity: Schemas["LogIntegrity"] 
       {(found) =>
         found.length === 0 && page === undefined ? (
           <Panel title="Checkpoints">
-            <EmptyState title="No checkpoint yet">The log is sealed every minute in which something was written.</EmptyState>
+            <EmptyState title="No checkpoint yet">The log is sealed every minute in which an event was written.</EmptyState>
           </Panel>
         ) : (
           <>
@@ -70,12 +70,12 @@ function Newest({ checkpoint, integrity }: { checkpoint: Checkpoint; integrity: 
     <Panel title="Newest checkpoint" actions={<Actions checkpoint={checkpoint} />}>
       {integrity.anchoredCheckpoint === null && (
         <p class="notice">
-          <strong>Nothing outside of the database keeps a checkpoint.</strong> Who has the database and the master key could write the log anew. Set{" "}
-          <code>MEDIALEDGER_SEAL_FILE</code>, <code>MEDIALEDGER_SEAL_BUCKET</code> or <code>MEDIALEDGER_SEAL_TIMESTAMP_URL</code>, or download one and keep it elsewhere.
+          <strong>No checkpoint is stored outside the database.</strong> Anyone with the database and the master key could rewrite the log unnoticed. Set{" "}
+          <code>MEDIALEDGER_SEAL_FILE</code>, <code>MEDIALEDGER_SEAL_BUCKET</code> or <code>MEDIALEDGER_SEAL_TIMESTAMP_URL</code>, or download a checkpoint and store it elsewhere.
         </p>
       )}
       {integrity.anchoredCheckpoint !== null && integrity.anchoredCheckpoint !== undefined && integrity.anchoredCheckpoint < checkpoint.number && (
-        <p class="notice">The newest checkpoint that is kept elsewhere is number {integrity.anchoredCheckpoint.toLocaleString("en")}.</p>
+        <p class="notice">The newest checkpoint that is stored elsewhere is number {integrity.anchoredCheckpoint.toLocaleString("en")}.</p>
       )}
       <Content checkpoint={checkpoint} keys={integrity.keys} />
     </Panel>
@@ -109,7 +109,7 @@ function Content({ checkpoint, keys }: { checkpoint: Checkpoint; keys: readonly 
             <>
               {signers.map(({ id, known }) => (
                 <span key={id} class="line">
-                  key <code>{id}</code> {known ? "" : "– this key is not one of the log"}
+                  key <code>{id}</code> {known ? "" : "– this key does not belong to the log"}
                 </span>
               ))}
             </>,

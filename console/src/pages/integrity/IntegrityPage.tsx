@@ -18,13 +18,13 @@ const PARTITIONS: readonly Column<Partition>[] = [
   { key: "seal", title: "Seal", width: "15rem", cell: (one) => <Seal partition={one} /> },
 ];
 
-/** Whether the log is whole: verification, checkpoints, what an auditor takes away, partitions. */
+/** The integrity of the log: verification, checkpoints, files for auditors, and partitions. */
 export default function IntegrityPage() {
   const integrity = useQuery("integrity", (signal) => dataOf(api.GET("/api/audit/integrity", { signal })), { every: 15_000 });
   return (
     <>
       <PageHead title="Integrity">
-        <span class="faint">Is the log whole and unchanged, and who can prove it?</span>
+        <span class="faint">Is the log complete and unchanged, and how is that proven?</span>
       </PageHead>
       <Answered query={integrity}>
         {(found) => (

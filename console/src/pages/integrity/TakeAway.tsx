@@ -5,12 +5,12 @@ import { CopyButton, Field, Panel } from "../../parts";
 import { save } from "../audit/files";
 import { kindWord } from "../audit/words";
 
-/** What an auditor takes away, and the three commands that verify it without the product. */
+/** The files for an auditor, and the three commands that verify them without the product. */
 export function TakeAway({ integrity }: { integrity: Schemas["LogIntegrity"] }) {
   const key = integrity.keys.at(-1);
   const commands = [
     ["Two checkpoints are of one history", "python3 verify.py checkpoints older.txt checkpoint.txt proof.json --key \"$(cat key.txt)\""],
-    ["The history of one object is whole", "python3 verify.py stream stream.ndjson --key \"$(cat key.txt)\" --kept checkpoint.txt --show"],
+    ["The history of one object is complete", "python3 verify.py stream stream.ndjson --key \"$(cat key.txt)\" --kept checkpoint.txt --show"],
     ["The whole log", "python3 verify.py log log.ndjson --key \"$(cat key.txt)\" --kept checkpoint.txt"],
   ] as const;
   return (
@@ -18,13 +18,13 @@ export function TakeAway({ integrity }: { integrity: Schemas["LogIntegrity"] }) 
       <div class="take-away">
         <ol class="steps">
           <li>
-            Take the program, once, and read it or have it read:{" "}
+            Download the program once, and review it:{" "}
             <a href="/api/audit/verifier" download="verify.py">
               verify.py
             </a>
           </li>
           <li>
-            Take the public key, once, and keep it where nobody of the company can reach it:{" "}
+            Download the public key once, and store it where no one in the company can change it:{" "}
             {key ? (
               <button type="button" class="as-link" onClick={() => save([`${key}\n`], "key.txt", "text/plain;charset=utf-8")}>
                 key.txt
@@ -85,7 +85,7 @@ function OneStream() {
   );
 }
 
-/** The proof that the newest checkpoint continues one that the auditor kept. */
+/** The proof that the newest checkpoint continues one that the auditor stored. */
 function Continuation() {
   const [size, setSize] = useState("");
   const isSize = /^[1-9]\d*$/.test(size.trim());

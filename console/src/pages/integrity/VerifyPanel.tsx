@@ -5,7 +5,7 @@ import { MOST, endVerifying, verifyAll, verifying, type Bad } from "./verifying"
 
 type Integrity = Schemas["LogIntegrity"];
 
-/** Whether the log is whole, as far as it is known, and a verification that the reader starts. */
+/** The known integrity of the log, and a verification that the user starts. */
 export function VerifyPanel({ integrity }: { integrity: Integrity }) {
   const run = verifying.value;
   const isRunning = run?.state === "running";
@@ -39,16 +39,16 @@ function sentence(run: NonNullable<typeof verifying.value>): string {
   const [checked, head] = [run.checked.toLocaleString("en"), run.head.toLocaleString("en")];
   const time = run.seconds < 10 ? `${run.seconds.toFixed(1)} s` : `${Math.round(run.seconds)} s`;
   if (run.state === "running") return run.checked === 0 ? `Verifying ${head} events …` : `${Math.floor((run.checked / run.head) * 10) * 10} % of ${head} events`;
-  if (run.state === "ended") return `Ended at position ${checked} of ${head}: ${run.bad.length === 0 ? "all fitted up to there" : "see what does not fit"}.`;
-  if (run.state === "failed") return `It could not go on behind position ${checked}.`;
-  if (run.bad.length >= MOST) return `The log is not whole. It was ended after ${MOST} places that do not fit, at position ${checked}.`;
-  if (run.bad.length > 0) return `The log is not whole: ${run.bad.length} ${run.bad.length === 1 ? "place does" : "places do"} not fit. All else fits (${time}).`;
-  return `The log is whole: ${checked} events, each in its place and unchanged (${time}).`;
+  if (run.state === "ended") return `Ended at position ${checked} of ${head}: ${run.bad.length === 0 ? "no damage up to there" : "see the damaged positions"}.`;
+  if (run.state === "failed") return `It could not continue after position ${checked}.`;
+  if (run.bad.length >= MOST) return `The log is damaged. The verification ended after ${MOST} damaged positions, at position ${checked}.`;
+  if (run.bad.length > 0) return `The log is damaged at ${run.bad.length} ${run.bad.length === 1 ? "position" : "positions"}. The rest is intact (${time}).`;
+  return `The log is intact: ${checked} events, each in its position and unchanged (${time}).`;
 }
 
 function BadPositions({ bad }: { bad: readonly Bad[] }) {
   return (
-    <ul class="bad-positions" aria-label="What does not fit">
+    <ul class="bad-positions" aria-label="Damaged positions">
       {bad.map((each) => (
         <li key={each.position}>
           <a href={to("/audit", { entry: each.position })}>Position {each.position.toLocaleString("en")}</a>: <bdi>{each.reason}</bdi>
@@ -64,7 +64,7 @@ function Background({ integrity: { tail, scrub, head } }: { integrity: Integrity
     <section aria-label="Verification in the background" class="run">
       {bad.length > 0 ? (
         <>
-          <p class="verdict tone-bad">The log is not whole.</p>
+          <p class="verdict tone-bad">The log is damaged.</p>
           <BadPositions bad={bad.filter((each, index) => bad.findIndex((other) => other.position === each.position) === index)} />
         </>
       ) : tail ? (
@@ -72,7 +72,7 @@ function Background({ integrity: { tail, scrub, head } }: { integrity: Integrity
           {tail.position >= head ? "All" : `The first ${tail.position.toLocaleString("en")}`} of {head.toLocaleString("en")} events fit.
         </p>
       ) : (
-        <p class="verdict tone-neutral">Not verified yet. The background begins with it in its first minute.</p>
+        <p class="verdict tone-neutral">Not verified yet. The verification in the background begins within a minute.</p>
       )}
       <p class="faint">
         {tail && (
@@ -82,7 +82,7 @@ function Background({ integrity: { tail, scrub, head } }: { integrity: Integrity
         )}
         {scrub && (
           <>
-            Older ones are verified again and again, a part each minute: {scrub.position === 0 ? "a round is complete" : `now at position ${scrub.position.toLocaleString("en")}`}.
+            Older events are verified repeatedly, a part each minute: {scrub.position === 0 ? "a round is complete" : `now at position ${scrub.position.toLocaleString("en")}`}.
           </>
         )}
       </p>

@@ -1,4 +1,4 @@
-/** A verification of the log in pages: it shows how far it is, goes on behind what does not fit, and can be ended. */
+/** A verification of the log in pages: it shows its progress, continues after damaged positions, and can be ended. */
 
 import { signal } from "@preact/signals";
 import { api, dataOf, type Failure } from "../../kernel/api";
@@ -11,7 +11,7 @@ export interface Bad {
 
 export interface Verifying {
   state: "running" | "done" | "ended" | "failed";
-  /** Positions that were looked at. */
+  /** Number of verified positions. */
   checked: number;
   /** The end of the log when it began. */
   head: number;
@@ -23,9 +23,9 @@ export interface Verifying {
 
 /** Events of one page. */
 const PAGE = 5000;
-/** Bad positions after which it ends: such a log is not repaired one by one. */
+/** Damaged positions after which it ends, because such a log is not repaired one by one. */
 export const MOST = 100;
-/** It goes on while other pages are shown. */
+/** The verification, which continues while other pages are shown. */
 export const verifying = signal<Verifying | null>(null);
 let end: AbortController | null = null;
 

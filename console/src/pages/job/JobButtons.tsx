@@ -8,7 +8,7 @@ import { ACTIONS, act, allows, change, hasEnded, refusal, type Action, type Job 
 interface JobButtonsProps {
   job: Job;
   etag: string | null;
-  /** With the number of the new job after “Run again”. */
+  /** Called after an action, with the number of the new job after “Run again”. */
   onDone: (made: number | null) => void;
 }
 
@@ -18,7 +18,7 @@ const PRIORITIES = Array.from({ length: 10 }, (_, index) => {
   return [number, index === 0 ? "1, most urgent" : index === 9 ? "10, least urgent" : number] as const;
 });
 
-/** What can be done with a job in its state. */
+/** The actions on a job in its state. */
 export function JobButtons({ job, etag, onDone }: JobButtonsProps) {
   const [asked, setAsked] = useState<Action | "priority" | null>(null);
   const [priority, setPriority] = useState(String(job.priority));
@@ -31,14 +31,14 @@ export function JobButtons({ job, etag, onDone }: JobButtonsProps) {
       onDone(null);
       if (!asFailure(thrown).wasOvertaken) return toastFailure(`Not done: ${what}`, thrown);
       const faster = await fasterOne("job", String(job.id)).catch(() => null);
-      const who = faster ? `${faster.actor} was faster, ${absolute(new Date(faster.at))}.` : "Somebody, or the engine, was faster.";
-      toast(`Not done: ${what}`, "bad", `${who} Look again, and repeat it if it is still right.`);
+      const who = faster ? `${faster.actor} was faster, ${absolute(new Date(faster.at))}.` : "It was changed meanwhile by a user or the engine.";
+      toast(`Not done: ${what}`, "bad", `${who} Check the job, and repeat the action if it is still needed.`);
     }
   };
   const perform = (action: Action): Promise<void> =>
     attempt(`${ACTIONS[action].word} job ${job.id}`, async () => {
       const made = await act(job.id, action, etag);
-      toast(made === null ? `Job ${job.id} ${ACTIONS[action].done}` : `Job ${job.id} is run again as job ${made}`);
+      toast(made === null ? `Job ${job.id} ${ACTIONS[action].done}` : `Job ${job.id} runs again as job ${made}`);
       onDone(made);
     });
   const prioritise = (): Promise<void> =>
@@ -73,7 +73,7 @@ export function JobButtons({ job, etag, onDone }: JobButtonsProps) {
             value={priority}
             onInput={setPriority}
             options={PRIORITIES}
-            hint="It counts among the jobs of the client, and for tasks that wait for a worker."
+            hint="It applies among the jobs of the client, and to tasks that wait for a worker."
           />
         </Confirm>
       )}

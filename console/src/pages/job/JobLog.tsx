@@ -20,15 +20,15 @@ const FILTERS: readonly Filter[] = [
   },
 ];
 const WORDS: Readonly<Record<Following, string>> = {
-  reading: "Is being read",
+  reading: "Loading",
   following: "Follows the job",
   ended: "Complete: the job has ended",
-  lost: "The connection is lost; it is tried again",
-  full: "Too many listeners at the moment; it is tried again in half a minute",
+  lost: "The connection is lost; reconnecting",
+  full: "Too many listeners at the moment; reconnecting in half a minute",
   away: "The database does not answer at the moment",
 };
 
-/** The log, with a search; it follows the end as long as that is chosen. */
+/** The log with a search. It follows the end while that is selected. */
 export function JobLog({ log }: { log: Log }) {
   const { values } = useQueryState();
   const [follow, setFollow] = useState(true);
@@ -53,7 +53,7 @@ export function JobLog({ log }: { log: Log }) {
       </FilterBar>
       <p class="faint" role="status">
         {WORDS[oldSince.value !== null && log.following.value !== "ended" ? "lost" : log.following.value]} · {matching.length.toLocaleString("en")} of {records.length.toLocaleString("en")} records
-        {log.left.value > 0 && `, ${log.left.value.toLocaleString("en")} earlier ones are left out`}
+        {log.left.value > 0 && `, ${log.left.value.toLocaleString("en")} earlier records are omitted`}
       </p>
       <div class="log" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label="Log of the job">
         {matching.length > shown.length && (

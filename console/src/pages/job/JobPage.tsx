@@ -19,7 +19,7 @@ type JobTask = Schemas["JobTask"];
 
 const NUMBER = /^[0-9]{1,15}$/;
 
-/** One job: how it goes, its tasks with every run, its log, and what can be done with it. */
+/** A job: its progress, its tasks with all runs, its log, and its actions. */
 export default function JobPage({ params }: PageProps) {
   const id = params["id"] ?? "";
   return (
@@ -35,7 +35,7 @@ export default function JobPage({ params }: PageProps) {
 function Unknown({ id }: { id: string }) {
   return (
     <>
-      <PageHead title="There is no such job" />
+      <PageHead title="The job does not exist" />
       <EmptyState
         title="No job has this number"
         action={
@@ -44,7 +44,7 @@ function Unknown({ id }: { id: string }) {
           </a>
         }
       >
-        <code>{id.slice(0, 40)}</code> was never given to a job, or the job ended so long ago that it is not kept any more.
+        <code>{id.slice(0, 40)}</code> was never used, or the job ended so long ago that it has been removed.
       </EmptyState>
     </>
   );
@@ -67,7 +67,7 @@ function Found({ id }: { id: number }) {
   );
 }
 
-/** The engine answers 400 where others answer 404. */
+/** Reads the job. The engine answers 400 where other surfaces answer 404. */
 async function read(id: number, signal: AbortSignal): Promise<{ data: Schemas["SingleJob"]; etag: string | null }> {
   try {
     const { data, etag } = await answered(api.GET("/engine/jobs/{job_id}", { params: { path: { job_id: id } }, signal }));
@@ -126,7 +126,7 @@ function Whole({ job, etag, tasks, onDone }: WholeProps) {
   );
 }
 
-/** Why it failed, in the words of the task that was given up. */
+/** The reason of the failure, from the failed task. */
 function Reason({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefined }) {
   const failed = tasks?.find((task) => task.state === "failed");
   return (
@@ -134,7 +134,7 @@ function Reason({ job, tasks }: { job: Job; tasks: readonly JobTask[] | undefine
       <p>
         <strong>Failed{failed ? ` in the task ${failed.name}` : ""}.</strong> <bdi>{failed?.error ?? job.reason ?? "See the log for the reason."}</bdi>
       </p>
-      <p class="faint">“Retry” goes on where it stopped; “Run again” begins a new job from the start.</p>
+      <p class="faint">“Retry” continues where it stopped; “Run again” starts a new job from the beginning.</p>
     </div>
   );
 }
@@ -157,7 +157,7 @@ function Overview({ job, tasks }: { job: Job; tasks: Tasks }) {
               ["Accepted", <Time at={job.created_at} />],
               ["Not before", job.run_at && <Time at={job.run_at} />],
               ["Last change", <Time at={job.updated_at} />],
-              ["Place in the queue", job.position > 0 && String(job.position)],
+              ["Position in the queue", job.position > 0 && String(job.position)],
             ]}
           />
         </Panel>
@@ -177,7 +177,7 @@ function Overview({ job, tasks }: { job: Job; tasks: Tasks }) {
   );
 }
 
-/** The content is an Event's where its id is one. */
+/** Links to the Event if the content id is an Event's. */
 function Content({ id }: { id: string }) {
   const titles = useTitles([id]);
   return (

@@ -32,7 +32,7 @@ const GAP = 40;
 const PICTURES = /\.(jpe?g|png|gif|webp)$/i;
 const MOST_PICTURES = 6;
 
-/** The tasks and what waits for what, as a picture; its text says the same. */
+/** The tasks and their dependencies as a picture with an equivalent text. */
 export function TaskGraph({ tasks }: { tasks: readonly JobTask[] }) {
   const at = places(tasks);
   const x = (id: number): number => at.get(id)!.column * (WIDTH + GAP);
@@ -80,7 +80,7 @@ function TaskBox({ task, x, y }: { task: JobTask; x: number; y: number }) {
   );
 }
 
-/** Every run of every task, the latest first. */
+/** All runs of all tasks, the latest first. */
 export function Attempts({ tasks }: { tasks: readonly JobTask[] }) {
   const runs = tasks
     .flatMap((task) => task.runs.map((run) => ({ task, run })))
@@ -122,17 +122,17 @@ function Attempt({ task, run }: { task: JobTask; run: Run }) {
       )}
       {run.retry_at && Date.parse(run.retry_at) > now.value && (
         <p class="faint">
-          It is tried again <Time at={run.retry_at} as="relative" />.
+          The next attempt is <Time at={run.retry_at} as="relative" />.
         </p>
       )}
     </li>
   );
 }
 
-/** What the tasks published, and the pictures among it. */
+/** The files that the tasks published, and their pictures. */
 export function Files({ tasks }: { tasks: readonly JobTask[] }) {
   const files = tasks.flatMap((task) => (task.state === "completed" ? task.files.filter((file) => !file.path.startsWith(".")) : []));
-  if (files.length === 0) return <p class="faint">No files are published yet.</p>;
+  if (files.length === 0) return <p class="faint">No files have been published yet.</p>;
   const pictures = files.filter((file) => PICTURES.test(file.path)).slice(0, MOST_PICTURES);
   return (
     <>

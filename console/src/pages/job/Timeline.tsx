@@ -4,7 +4,7 @@ import { isEvent, textOf, type Log } from "./records";
 
 const LONG = 2000;
 
-/** What happened to the job, without what its steps say, and how much time was between. */
+/** The events of the job, without the lines of its steps, and the time between them. */
 export function Timeline({ log }: { log: Log }) {
   const events = log.records.value.filter(isEvent);
   if (events.length === 0) return <EmptyState title="Nothing has happened yet" />;

@@ -1,4 +1,4 @@
-/** Where the tasks of a job stand in its picture: columns by what they wait for. */
+/** The positions of the tasks of a job in its picture: columns by their dependencies. */
 
 interface Node {
   task_id: number;
@@ -10,7 +10,7 @@ export interface Place {
   row: number;
 }
 
-/** A task stands one column after the last that it waits for; tasks of one column below each other. */
+/** Returns the positions. A task is one column after the last task that it waits for; tasks of one column are below each other. */
 export function places(tasks: readonly Node[]): Map<number, Place> {
   const found = new Map<number, Place>();
   const rows: number[] = [];

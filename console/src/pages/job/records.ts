@@ -1,4 +1,4 @@
-/** The log of a job: all of it from its stream, which goes on while the job does. */
+/** The log of a job: all records from its stream, which continues while the job runs. */
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -11,7 +11,7 @@ export type Following = "reading" | "following" | "ended" | "lost" | "full" | "a
 
 export interface Log {
   records: ReadonlySignal<readonly LogRecord[]>;
-  /** How many were left out at the beginning: so long a log is not kept whole. */
+  /** Number of records omitted at the beginning of a very long log. */
   left: ReadonlySignal<number>;
   following: ReadonlySignal<Following>;
 }
@@ -19,7 +19,7 @@ export interface Log {
 const MOST = 20_000;
 const TOGETHER = 100;
 
-/** `mark`: another one reads everything again, as after a job that had ended is resumed. */
+/** `mark`: a new value reads everything again, for example after an ended job is resumed. */
 export function useJobLog(id: number, mark: string): Log {
   const log = useMemo(() => ({ records: signal<readonly LogRecord[]>([]), left: signal(0), following: signal<Following>("reading") }), [id]);
   useEffect(() => {
@@ -43,7 +43,7 @@ export function useJobLog(id: number, mark: string): Log {
       end();
       follow("lost");
     }, ENGINE_SILENCE);
-    /** From the beginning of the log. */
+    /** Reads from the beginning of the log. */
     const follow = (as: Following): void => {
       const opened = new EventSource(`/engine/logs/${id}/stream`);
       source = opened;
@@ -93,7 +93,7 @@ export function useJobLog(id: number, mark: string): Log {
 /** Events of the job have multiples of 2^20 as ids, lines of its steps numbers between these. */
 export const isEvent = (record: LogRecord): boolean => record.id % 2 ** 20 === 0;
 
-/** The text of a record. The first is the request as JSON, which is for machines. */
+/** The text of a record. The first record is the request as JSON, which is summarized. */
 export function textOf(record: LogRecord): string {
   const asked = requestOf(record);
   if (asked === null) return record.message;
@@ -102,7 +102,7 @@ export function textOf(record: LogRecord): string {
   return `${asked["client"]} submitted ${job["workflow"]} with priority ${job["priority"]}${again}`;
 }
 
-/** The request that the first record holds; null of all others. */
+/** The request in the first record; null for all other records. */
 export function requestOf(record: LogRecord): Record<string, unknown> | null {
   if (record.progname !== "api" || !record.message.startsWith('{"client":')) return null;
   try {

@@ -5,7 +5,7 @@ import { Button, Confirm } from "../../parts";
 import { ACTIONS, act, allows, refusal, type Action, type Job } from "./jobActions";
 
 interface BulkBarProps {
-  /** The chosen ones. */
+  /** The selected jobs. */
   jobs: readonly Job[];
   all: readonly Job[];
   selected: Signal<ReadonlySet<number>>;
@@ -13,10 +13,10 @@ interface BulkBarProps {
 }
 
 const BULK: readonly Action[] = ["retry", "resume", "pause", "cancel"];
-/** It goes on while another list, or another page, is shown. */
+/** The run, which continues while another list or page is shown. */
 export const changing = new Run({ page: "/jobs", atOnce: 4 });
 
-/** What is done with several jobs at once. */
+/** The actions on several jobs at once. */
 export function BulkBar({ jobs, all, selected, onDone }: BulkBarProps) {
   const [asked, setAsked] = useState<Action | null>(null);
   if (jobs.length === 0) return null;
@@ -25,7 +25,7 @@ export function BulkBar({ jobs, all, selected, onDone }: BulkBarProps) {
   const perform = async (action: Action): Promise<void> => {
     const step = async (id: number): Promise<string> => {
       await act(id, action);
-      selected.value = new Set([...selected.peek()].filter((each) => each !== id)); // what was refused stays chosen
+      selected.value = new Set([...selected.peek()].filter((each) => each !== id)); // refused jobs stay selected
       return ACTIONS[action].done;
     };
     const steps = of(action).map(({ id }) => ({ what: `Job ${id}`, act: () => step(id) }));

@@ -30,7 +30,7 @@ const TABS: readonly (Tab & { state?: "STARTED" | "QUEUED" | "SCHEDULED" | "PEND
 ];
 const JOBS = { changes: { aggregates: ["job"] } };
 
-/** The jobs of the engine: by state, those that failed first. */
+/** The jobs of the engine by state, failed jobs first. */
 export default function JobsPage() {
   const { values, set } = useQueryState();
   const limits = { workflow: values["workflow"], client: values["client"] };
@@ -79,7 +79,7 @@ export default function JobsPage() {
   );
 }
 
-/** What is shown first: what has failed, if anything has. It stays so while the page is open. */
+/** The first tab: the failed jobs if there are any. It stays selected while the page is open. */
 function useFirst(counted: Counts | undefined, isUnknown: boolean): string | undefined {
   const [first, setFirst] = useState<string | undefined>();
   useEffect(() => {
@@ -161,9 +161,9 @@ function List({ chosen, values, set }: ListProps) {
 
 function Nothing({ tab, filtered }: { tab: Tab; filtered: boolean }) {
   if (filtered) return <EmptyState title="No jobs">None match the filters in “{tab.title}”.</EmptyState>;
-  if (tab.key === "failed") return <EmptyState title="No failed jobs">Nothing has to be looked at here.</EmptyState>;
+  if (tab.key === "failed") return <EmptyState title="No failed jobs">There is nothing to check here.</EmptyState>;
   if (tab.key === "total") return <EmptyState title="No jobs yet">“New job” submits one; the product does it for VODs, assets and compositions.</EmptyState>;
-  return <EmptyState title="No jobs">None is in this state.</EmptyState>;
+  return <EmptyState title="No jobs">No job is in this state.</EmptyState>;
 }
 
 /** A day in the user's zone. An edited address may hold no date. */

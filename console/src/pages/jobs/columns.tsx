@@ -15,14 +15,14 @@ interface Shown {
   titles: Titles;
 }
 
-/** The columns of a tab: where all jobs have one state, it is not repeated in each row. */
+/** The columns of a tab. If all jobs have one state, it is not repeated in each row. */
 export function columnsOf(tab: string, shown: Shown): readonly Column<Job>[] {
   const isMixed = tab === "total";
   const columns: (Column<Job> | false)[] = [
     { key: "id", title: "Job", sortable: true, cell: (job) => <Main job={job} shown={shown} /> },
     isMixed && { key: "queue_state", title: "State", sortable: true, width: "9.5rem", cell: (job) => <Badge state={jobState(job)} /> },
     { key: "workflow", title: "Workflow", sortable: true, width: "10rem", secondary: true, cell: (job) => job.workflow },
-    { key: "about", title: ABOUT[tab] ?? "How it goes", secondary: isMixed, cell: (job) => <About job={job} running={shown.running} /> },
+    { key: "about", title: ABOUT[tab] ?? "Progress", secondary: isMixed, cell: (job) => <About job={job} running={shown.running} /> },
     { key: "duration", title: "Took", width: "5.5rem", align: "end", secondary: true, cell: (job) => <Took job={job} /> },
     { key: "created_at", title: "Accepted", sortable: true, width: "11.5rem", cell: (job) => <Time at={job.created_at} /> },
     { key: "client", title: "Client", sortable: true, width: "8rem", secondary: true, cell: (job) => <bdi title={job.client}>{job.client}</bdi> },
@@ -34,7 +34,7 @@ export function columnsOf(tab: string, shown: Shown): readonly Column<Job>[] {
 const ABOUT: Readonly<Record<string, string>> = {
   failed: "Reason",
   started: "Progress",
-  queued: "Place in the queue",
+  queued: "Position in the queue",
   scheduled: "Starts",
   pending: "Waits for",
 };
@@ -63,7 +63,7 @@ function Main({ job, shown }: { job: Job; shown: Shown }) {
   );
 }
 
-/** The id of the content that it is about. */
+/** The content id of the job. */
 export function contentOf(job: Job): string {
   const content = job.parameters?.["content_id"];
   return typeof content === "string" ? content : "";
@@ -80,9 +80,9 @@ function About({ job, running }: { job: Job; running: ReadonlySignal<ReadonlyMap
       </span>
     );
   }
-  if (job.queue_state === "queued") return <>{job.position === 1 ? "next to start" : `place ${job.position}`}</>;
+  if (job.queue_state === "queued") return <>{job.position === 1 ? "next to start" : `position ${job.position}`}</>;
   if (job.queue_state === "scheduled") return <Time at={job.run_at} />;
-  if (job.queue_state === "pending") return <span class="faint">its gate answers 2xx or 3xx</span>;
+  if (job.queue_state === "pending") return <span class="faint">its gate to answer 2xx or 3xx</span>;
   if (job.reason) {
     return (
       <span class="job-reason" title={job.reason}>

@@ -1,4 +1,4 @@
-/** What can be done with a job, by whom and in which state, as the engine allows it. */
+/** The actions on a job, with the roles and states that the engine allows. */
 
 import { Failure, NO_CLIENT, answered, api, ifMatch, type Schemas } from "../../kernel/api";
 import { may, session } from "../../kernel/session";
@@ -11,16 +11,16 @@ export const ACTIONS: Readonly<Record<Action, { word: string; done: string; dang
     word: "Retry",
     done: "is queued again",
     danger: false,
-    about: "It goes on where it stopped: completed tasks stay completed, the others are tried anew.",
+    about: "It continues where it stopped: completed tasks stay completed, the others are retried.",
   },
-  resume: { word: "Resume", done: "is queued again", danger: false, about: "It is queued at once. Its time and its gate are not asked again." },
-  pause: { word: "Pause", done: "is paused", danger: false, about: "A step that runs goes on to its end; no further one starts." },
-  cancel: { word: "Cancel", done: "is cancelled", danger: true, about: "Steps that run are stopped at once, and what they were making is thrown away." },
+  resume: { word: "Resume", done: "is queued again", danger: false, about: "It is queued immediately. Its time and its gate are not checked again." },
+  pause: { word: "Pause", done: "is paused", danger: false, about: "A running step continues to its end; no further step starts." },
+  cancel: { word: "Cancel", done: "is cancelled", danger: true, about: "Running steps are stopped immediately, and their unfinished files are discarded." },
   rerun: {
     word: "Run again",
-    done: "is run again",
+    done: "runs again",
     danger: true,
-    about: "It is cancelled, whatever its state, and a new job with the same parameters begins from the start.",
+    about: "It is cancelled, whatever its state, and a new job with the same parameters starts from the beginning.",
   },
 };
 
@@ -30,7 +30,7 @@ export function hasEnded(job: Pick<Job, "queue_state">): boolean {
   return job.queue_state === "completed" || job.queue_state === "broken";
 }
 
-/** Whether the state of the job allows it. */
+/** Returns true if the state of the job allows the action. */
 export function allows(job: Pick<Job, "queue_state" | "failed">, action: Action): boolean {
   switch (action) {
     case "retry":
@@ -46,14 +46,14 @@ export function allows(job: Pick<Job, "queue_state" | "failed">, action: Action)
   }
 }
 
-/** Why the caller may not change the job; null where it may. */
+/** Returns the reason why the caller may not change the job; null if it may. */
 export function refusal(job: Pick<Job, "client">): string | null {
   if (!may("operator")) return "This needs the role operator or admin.";
   if (may() || job.client === session.value?.client) return null;
   return `The job belongs to the client ${job.client}; only it and an admin may change it.`;
 }
 
-/** Does it. The number of the new job for `rerun`, else null. `etag` is of the job as it was seen. */
+/** Carries out the action. Returns the number of the new job for `rerun`, else null. `etag` is the version of the job as it was shown. */
 export async function act(id: number, action: Action, etag: string | null = null): Promise<number | null> {
   if (action === "rerun") {
     const made = await answered(api.POST("/engine/jobs/{job_id}/rerun", { params: { path: { job_id: id }, header: NO_CLIENT }, headers: ifMatch(etag) }));

@@ -1,4 +1,4 @@
-/** How far running jobs are: from the stream of the engine, with the rate and the time that is left. */
+/** The progress of running jobs from the stream of the engine, with the rate and the remaining time. */
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -17,9 +17,9 @@ export interface TaskSeen {
 }
 
 export interface Running {
-  /** Of all tasks of the job, 0 to 1. */
+  /** The fraction of all tasks of the job, 0 to 1. */
   fraction: number;
-  /** In words: the step, what it says, its rate, what is left. */
+  /** The progress in words: the step, its message, its rate, and the remaining time. */
   text: string;
 }
 
@@ -44,7 +44,7 @@ export function size(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** Keeps what was seen of each task, and tells from it how fast they are. */
+/** Stores samples of each task, and derives rates from them. */
 export class Progresses {
   private readonly samples = new Map<string, Sample[]>();
 
@@ -74,7 +74,7 @@ export class Progresses {
     return [said, rate?.bytes ? `${size(rate.bytes)}/s` : "", left].filter(Boolean).join(" · ");
   }
 
-  /** By second, over what was seen in the last seconds; null before it can be said. */
+  /** The rate per second over the last samples; null while there are too few. */
   private rate(task: TaskSeen, now: Sample): { fraction: number; bytes: number | null } | null {
     const key = `${task.job_id} ${task.task_id} ${task.attempts}`;
     const kept = (this.samples.get(key) ?? []).filter((each) => now.at - each.at <= WINDOW && each.fraction <= now.fraction);
@@ -88,7 +88,7 @@ export class Progresses {
   }
 }
 
-/** The jobs that run, while `wanted` and the page is seen. */
+/** The running jobs, read while `wanted` and while the page is visible. */
 export function useRunning(wanted: boolean): ReadonlySignal<ReadonlyMap<number, Running>> {
   const running = useMemo(() => signal<ReadonlyMap<number, Running>>(new Map()), []);
   useEffect(() => {

@@ -17,11 +17,11 @@ const Player = loaded(() => import("../event/player/Player"));
 interface EventDrawerProps {
   id: string;
   onClose: () => void;
-  /** What is shown beside it, for what overlaps. */
+  /** The Events of the view, for overlaps. */
   all: readonly MediaEvent[];
 }
 
-/** An Event of the time line: what it is, what comes at its publishing points, and what can be done with it. */
+/** An Event of the time line: its fields, the signal at its publishing points, and its actions. */
 export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
   const event = useQuery(`event ${id}`, (signal) => found(api.GET("/api/event/{id}", { params: { path: { id } }, signal })), {
     changes: { aggregates: ["event"], ids: [id.toLowerCase()] },
@@ -62,11 +62,11 @@ export function EventDrawer({ id, onClose, all }: EventDrawerProps) {
   );
 }
 
-/** Its picture, as soon as it arrives somewhere; its encoders and publishing points. */
+/** The picture as soon as a signal arrives, with the encoders and publishing points. */
 function Stream({ event }: { event: MediaEvent }) {
   const points = usePoints(event.id);
   const playhead = useMemo(() => new Playhead(), []);
-  const hasArrived = useRef(false); // a gap of some seconds does not take the player away
+  const hasArrived = useRef(false); // a gap of some seconds does not remove the player
   hasArrived.current ||= (points.data.value?.[event.id]?.urls ?? []).some((each) => each.receivingData);
   return (
     <section aria-label="Stream">
@@ -85,7 +85,7 @@ function Running({ since }: { since: string }) {
 
 function automatic(event: MediaEvent): string {
   const said = [event.autoStart && (event.autoPublish ? "Starts, public" : "Starts, not public"), event.autoEnd && "Stops"].filter(Boolean);
-  return said.length > 0 ? said.join("; ") : "Nothing: somebody has to start and stop it";
+  return said.length > 0 ? said.join("; ") : "None: it is started and stopped manually";
 }
 
 function Overlaps({ id, all }: { id: string; all: readonly MediaEvent[] }) {

@@ -18,11 +18,11 @@ const HOUR = 3_600_000;
 
 interface Shown {
   events: readonly MediaEvent[];
-  /** Of the window, also those that are not shown. */
+  /** The number of Events in the window, including those not shown. */
   total: number;
 }
 
-/** What is on the air, what comes next, and what is late: lanes of channels or rooms on a time line. */
+/** Events that are on the air, next and late: lanes of channels or rooms on a time line. */
 export default function OnAirPage() {
   const view = useView();
   const { values, set } = useQueryState();
@@ -94,14 +94,14 @@ function Lanes({ found, view, points, open, stale }: LanesProps) {
           title="Nothing is scheduled in these hours"
           action={<Button onClick={() => view.show({ zoom: 24, from: null })}>Show 24 hours around now</Button>}
         >
-          Events with a scheduled start stand here, and all that are live.
+          Events with a scheduled start and all live Events are shown here.
         </EmptyState>
       )}
     </>
   );
 }
 
-/** Of a lane what is seen, with rows only where they are needed. */
+/** The visible part of a lane, with rows only where they are needed. */
 function within(lane: Lane, from: number, to: number): Lane {
   const placed = lane.placed.filter((each) => each.end > from && each.start < to);
   const used = [...new Set(placed.map((each) => each.row))].sort((one, other) => one - other);
@@ -119,7 +119,7 @@ function ViewControls({ view }: { view: View }) {
           </button>
         ))}
       </div>
-      <div class="switch" role="group" aria-label="Hours that are seen">
+      <div class="switch" role="group" aria-label="Visible hours">
         {ZOOMS.map((each) => (
           <button key={each} type="button" aria-pressed={view.zoom === each} onClick={() => view.show({ zoom: each })}>
             {each} h
@@ -146,7 +146,7 @@ function zoomed(view: View, direction: number): void {
   if (next) view.show({ zoom: next });
 }
 
-/** How many are live, late, at the same time; what is next. Each leads to an Event. */
+/** The numbers of live, late and overlapping Events, and the next Event. Each leads to an Event. */
 function Summary({ events, at, open }: { events: readonly MediaEvent[]; at: number; open: (id: string) => void }) {
   const placed = useMemo(() => lanes(events, { by: "room", at, shortest: 0 }).flatMap((each) => each.placed), [events, at]);
   const of = (...standings: Placed["standing"][]): Placed[] => placed.filter((each) => standings.includes(each.standing));
@@ -168,7 +168,7 @@ function Summary({ events, at, open }: { events: readonly MediaEvent[]; at: numb
           <Countdown to={next.start} />
         </span>
       ) : (
-        <span class="faint">Nothing is next in these hours</span>
+        <span class="faint">No Event begins in these hours</span>
       )}
     </span>
   );

@@ -16,7 +16,7 @@ const SLIP = 5;
 interface TimeLineProps {
   lanes: readonly Lane[];
   view: View;
-  /** Of now; undefined: nobody could say. */
+  /** The current reports of the publishing points; undefined if unknown. */
   points: Schemas["LiveStreamHealth"] | undefined;
   open: (id: string) => void;
   stale: boolean;
@@ -107,7 +107,7 @@ export function TimeLine({ lanes, view, points, open, stale }: TimeLineProps) {
 
 const LABEL_PIXELS = 44;
 
-/** Without its label where the time of now would cover a part of it. */
+/** A line of the axis, without its label if the current time would cover it. */
 function Tick({ time, from, span, stage }: { time: number; from: number; span: number; stage: RefObject<HTMLElement | null> }) {
   const pixels = ((stage.current?.querySelector(".axis .track")?.clientWidth ?? 1000) * Math.abs(time - now.value)) / span;
   return (
@@ -170,7 +170,7 @@ function Bar({ placed, from, span, points, open }: BarProps) {
   );
 }
 
-/** The words that change with the time: they are drawn alone. */
+/** The words that change with time, which are drawn separately. */
 function Standing({ placed, word }: { placed: Placed; word: string }) {
   const { standing, start, event } = placed;
   const at = now.value;
@@ -189,7 +189,7 @@ function toneOf({ standing }: Placed, tone: Tone): Tone {
   return tone;
 }
 
-/** Gives the focus to the bar beside, or to the nearest one of the next lane. */
+/** Moves the focus to the adjacent bar, or to the nearest bar of the next lane. */
 function neighbour(stage: HTMLElement, bar: HTMLElement, key: string): boolean {
   const bars = [...stage.querySelectorAll<HTMLElement>(".bar")];
   const lane = bar.closest(".lane");

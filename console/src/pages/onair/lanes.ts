@@ -1,4 +1,4 @@
-/** Where Events stand on the time line: lanes by channel or room, rows where Events are at the same time, and what is late, next or missed. */
+/** The positions of Events on the time line: lanes by channel or room, rows for simultaneous Events, and the late, next and missed Events. */
 
 import type { MediaEvent } from "../../kernel/api";
 import { isOnAir, PLANNED } from "../../kernel/states";
@@ -9,21 +9,21 @@ export type Standing = "planned" | "next" | "late" | "missed" | "onair" | "over"
 
 export interface Placed {
   event: MediaEvent;
-  /** Milliseconds. */
+  /** Times in milliseconds. */
   start: number;
   end: number;
-  /** It has no scheduled end: the end is a guess. */
+  /** True if it has no scheduled end, so that the end is a guess. */
   open: boolean;
   row: number;
   standing: Standing;
-  /** Others of the lane at the same time, which have not ended. */
+  /** Simultaneous Events of the lane that have not ended. */
   overlaps: readonly MediaEvent[];
 }
 
 export interface Lane {
   key: string;
   title: string;
-  /** Events without a channel, or without a room: they are no conflict of each other. */
+  /** Events without a channel, or without a room: they do not conflict with each other. */
   isNone: boolean;
   rows: number;
   placed: readonly Placed[];
@@ -31,7 +31,7 @@ export interface Lane {
 
 const HOUR = 3_600_000;
 
-/** Lanes by name, that of Events without one last. `shortest` is the least time that a bar stands for, so that all can be read. */
+/** Lanes by name, the lane of Events without one last. `shortest` is the minimum duration of a bar, so that all bars are readable. */
 export function lanes(events: readonly MediaEvent[], { by, at, shortest }: { by: LaneKind; at: number; shortest: number }): Lane[] {
   const byKey = new Map<string, MediaEvent[]>();
   for (const event of events) {
@@ -85,7 +85,7 @@ function markOverlaps(placed: readonly Making[]): void {
   }
 }
 
-/** Null: it has no time. */
+/** Returns the placed Event; null if it has no time. */
 export function placedAt(event: MediaEvent, at: number): Making | null {
   const scheduled = time(event.scheduledStart);
   const until = time(event.scheduledEnd);

@@ -7,7 +7,7 @@ import type { LaneKind } from "./lanes";
 export const ZOOMS = [2, 6, 24] as const;
 export type Zoom = (typeof ZOOMS)[number];
 const HOUR = 3_600_000;
-/** Where now is in the window, as long as nobody scrolls. */
+/** The position of the current time in the window until the user scrolls. */
 const NOW_AT = 0.25;
 /** The window follows the time in steps, so that bars need not be drawn every second. */
 const STEP = 20_000;
@@ -20,14 +20,14 @@ export interface View {
   to: number;
   /** The time of the last step. */
   at: number;
-  /** It follows the time. */
+  /** True while the window follows the time. */
   follows: boolean;
   show: (changed: { by?: LaneKind; zoom?: Zoom; from?: number | null }) => void;
 }
 
 const steps: ReadonlySignal<number> = computed(() => Math.floor(now.value / STEP) * STEP);
 
-/** What is seen of the time line, from the query string: `by`, `hours`, `from`. */
+/** The visible part of the time line, from the query string: `by`, `hours`, `from`. */
 export function useView(): View {
   const { values, set } = useQueryState();
   const at = steps.value;
@@ -50,7 +50,7 @@ export function useView(): View {
   return useMemo(() => ({ by, zoom, from, to: from + zoom * HOUR, at, follows, show }), [by, zoom, from, at, follows, set]);
 }
 
-/** Times of one question for many windows: whole parts of the zoom, with a margin, and what began long before. */
+/** The times of one request for many windows: whole parts of the zoom with a margin, including Events that began long before. */
 export function asked({ from, to, zoom }: Pick<View, "from" | "to" | "zoom">): { from: string; to: string } {
   const part = (zoom * HOUR) / 2;
   return { from: iso(Math.floor(from / part) * part - 12 * HOUR), to: iso((Math.floor(to / part) + 1) * part) };

@@ -19,9 +19,9 @@ interface GridProps {
   kind: LaneKind;
   span: Span;
   range: { from: Date; to: Date; days: Date[] };
-  /** The day that is scrolled to where now is not seen. */
+  /** The day to scroll to if the current time is not visible. */
   date: string;
-  /** Without it nothing can be moved: the role does not allow it. */
+  /** Moves an Event. Absent if the role does not allow it. */
   onMove?: ((move: Move) => Promise<void>) | undefined;
   onOpen: (event: MediaEvent) => void;
   onAdd?: ((lane: string, start: number) => void) | undefined;
@@ -109,7 +109,7 @@ function withDraft(event: MediaEvent, { times, lane }: Draft, kind: LaneKind): M
 function sentence({ times, lane }: Move, lanes: readonly Lane[]): string {
   const start = new Date(times.start);
   const end = times.end === null ? "open end" : clock(new Date(times.end));
-  return `${day(start)} ${clock(start)} to ${end}, ${lanes.find((each) => each.id === lane)?.name ?? ""}. Enter saves, Escape leaves it.`;
+  return `${day(start)} ${clock(start)} to ${end}, ${lanes.find((each) => each.id === lane)?.name ?? ""}. Enter saves, Escape cancels.`;
 }
 
 function Head({ range, span, x }: { range: GridProps["range"]; span: Span; x: (at: number) => number }) {
@@ -165,9 +165,9 @@ function Block(props: BlockProps) {
   const about = [title, `${day(new Date(props.placed.start))} ${times}`, state.word, props.placed.end === null ? "without an end" : "", conflict].filter(Boolean).join(". ");
   const base: Move = draft ?? { event: original, times: timesOf(original)!, lane: laneOf(original, kind) };
 
-  /** The click that comes after a drag opens nothing. */
+  /** True for the click after a drag, which opens nothing. */
   const wasDragged = useRef(false);
-  /** What is on the air has begun: only its end can be another. */
+  /** True if the Event has begun, so that only its end can change. */
   const onAir = isOnAir(original.state);
   const grab = (down: PointerEvent): void => {
     wasDragged.current = false;
@@ -241,11 +241,11 @@ interface Drag {
   down: PointerEvent;
   element: HTMLElement;
   onMove: (distance: number, lane: string | undefined) => Move;
-  /** Null: it was given up. Not called where nothing was moved: that is a click. */
+  /** Called with the new times, or null after a cancellation. Not called for a click without a movement. */
   onDrop: (made: Move | null) => void;
 }
 
-/** Follows the pointer until it is let go. Escape gives up. */
+/** Follows the pointer until it is released. Escape cancels. */
 function drag({ down, element, onMove, onDrop }: Drag): void {
   let made: Move | null = null;
   const scroller = element.closest(".grid")!;

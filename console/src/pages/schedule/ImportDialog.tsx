@@ -10,7 +10,7 @@ import { importing } from "./running";
 const LARGEST = 5_000_000;
 const AT_ONCE = 4;
 
-/** A row with what writing it would do. */
+/** A row with the effect of importing it. */
 interface Planned {
   row: Row;
   known: Changed | null;
@@ -23,7 +23,7 @@ interface Preview {
   total: number;
 }
 
-/** Reads a CSV file, shows what each row would do, and writes when told to. Reading writes nothing. */
+/** Reads a CSV file, shows the effect of each row, and writes after confirmation. Reading writes nothing. */
 export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; onClose: () => void; onDone: () => void }) {
   const [problem, setProblem] = useState<string | null>(null);
   const [preview, setPreview] = useState<Preview | null>(null);
@@ -63,8 +63,8 @@ export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; o
     <Drawer title="Import a schedule" open onClose={onClose}>
       <div class="stack">
         <p class="faint">
-          A CSV file in UTF-8 with a head. Columns: {NAMES.join(", ")}. The reference says which Event a row is; what is not known is added. A column that is not there changes nothing, an empty cell
-          clears. Times without a zone are local. Nothing is written before you say so.
+          A CSV file in UTF-8 with a head. Columns: {NAMES.join(", ")}. The reference identifies the Event of a row; unknown references are added. A missing column changes nothing, an empty cell
+          clears. Times without a zone are local. Nothing is written before you confirm.
         </p>
         <input type="file" accept=".csv,text/csv" aria-label="CSV file" disabled={running} onChange={(event) => void read(event.currentTarget.files?.[0])} />
         {problem && (
@@ -77,10 +77,10 @@ export function ImportDialog({ choices, onClose, onDone }: { choices: Choices; o
           <>
             <p role="status">
               {due.filter((each) => each.known === null).length} to add, {due.filter((each) => each.known !== null).length} to change, {good.length - due.length} as they are, {wrong} with errors
-              {wrong > 0 ? ", which are left out" : ""}.
+              {wrong > 0 ? ", which are omitted" : ""}.
             </p>
             <div class="preview">
-              <DataTable caption="What the import would do" columns={COLUMNS} rows={preview.planned} rowKey={(each) => each.row.line} />
+              <DataTable caption="Effects of the import" columns={COLUMNS} rows={preview.planned} rowKey={(each) => each.row.line} />
             </div>
           </>
         )}
@@ -107,10 +107,10 @@ function outcome({ row, known, changes }: Planned): string {
   if (row.problems.length > 0) return row.problems.join("; ");
   if (known === null) return `Add ${row.title.slice(0, 100)}`;
   const names = Object.keys(changes);
-  return names.length === 0 ? "As it is" : `Change ${names.join(", ")}`;
+  return names.length === 0 ? "Unchanged" : `Change ${names.join(", ")}`;
 }
 
-/** Looks for the Event of each row, some at once. `tell` answers whether to go on. */
+/** Finds the Event of each row, several at once. `tell` returns true to continue. */
 async function plan(rows: readonly Row[], tell: (preview: Preview) => boolean): Promise<void> {
   const planned: Planned[] = [];
   for (let at = 0; at < rows.length; at += AT_ONCE) {
@@ -128,12 +128,12 @@ async function plannedOf(row: Row): Promise<Planned> {
   return { row, known, changes };
 }
 
-/** The same row of the same file is added once, however often it is sent. */
+/** The idempotency key of a row: the same row of the same file is added once, however often it is sent. */
 function stepOf({ row, known, changes }: Planned, batch: string): Step {
   return {
     what: `Line ${row.line}, ${row.reference}`,
     act: async () => {
-      if (known === null && (await byReference(row.reference)) !== null) throw new Error("somebody has added it meanwhile; read the file again");
+      if (known === null && (await byReference(row.reference)) !== null) throw new Error("it was added meanwhile; read the file again");
       if (known === null) await add(changes, `schedule-${batch}-${row.line}`);
       else await change(known.event.id, changes, known.etag);
       return known === null ? "added" : "changed";
@@ -142,6 +142,6 @@ function stepOf({ row, known, changes }: Planned, batch: string): Step {
 }
 
 function problemOf(thrown: unknown): string {
-  if (thrown instanceof TypeError) return "The file is no text in UTF-8.";
+  if (thrown instanceof TypeError) return "The file is not UTF-8 text.";
   return asFailure(thrown).detail;
 }

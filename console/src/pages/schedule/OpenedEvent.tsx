@@ -19,7 +19,7 @@ interface OpenedEventProps {
 
 type Opened = Seen & { tags: readonly string[] };
 
-/** An Event of the schedule in its form, as it is when it is opened. It can be cloned and deleted there. */
+/** The form of an Event of the schedule, with its state when it was opened. It can be cloned and deleted there. */
 export function OpenedEvent({ id, editable, onClose, onDone }: OpenedEventProps) {
   const [opened, setOpened] = useState<Opened | null>(null);
   const [asks, setAsks] = useState<"clone" | "delete" | null>(null);

@@ -26,10 +26,10 @@ const VIEWS = [
   { key: "table", title: "Table" },
   { key: "deleted", title: "Deleted" },
 ];
-/** Events that began so long before are shown too. */
+/** Events that began up to this long before are shown too. */
 const BEFORE = 24 * HOUR;
 
-/** A move of what is on the air: it asks first. */
+/** A move of an Event on the air, which needs a confirmation. */
 interface Asked {
   made: Move;
   answer: (yes: boolean) => void;
@@ -167,7 +167,7 @@ export default function SchedulePage() {
             {added && <EventForm title="New Event" seen={null} begun={added} onClose={() => setAdded(null)} changed={events.refresh} />}
             {opened && <OpenedEvent key={opened} id={opened} editable={editable} onClose={() => setOpened(null)} onDone={events.refresh} />}
             <Confirm
-              title="Move the end of what is on the air?"
+              title="Move the end of an Event on the air?"
               action="Move the end"
               danger
               open={asked !== null}
@@ -184,7 +184,7 @@ export default function SchedulePage() {
         )}
       </Answered>
       {editable && (view === "day" || view === "week") && (
-        <p class="hint">Drag to move, drag an edge to resize. Keys: Alt with arrows moves, Alt with Shift changes the end, Enter saves, Esc leaves it.</p>
+        <p class="hint">Drag to move, drag an edge to resize. Keys: Alt with arrows moves, Alt with Shift changes the end, Enter saves, Esc cancels.</p>
       )}
     </>
   );
@@ -195,12 +195,12 @@ function MovedEnd({ event, times }: Move) {
   return (
     <p>
       <bdi>{event.title.slice(0, 200) || "Without a title"}</bdi> is on the air. Its scheduled end is {words(event.scheduledEnd)}, and would be <strong>{words(times.end)}</strong>
-      {event.autoEnd ? ": it stops by itself then." : "."}
+      {event.autoEnd ? ": it stops automatically then." : "."}
     </p>
   );
 }
 
-/** The next full hour, where it is seen; else noon of the day that is shown. */
+/** The next full hour if it is visible; else noon of the day that is shown. */
 function newStart(range: { from: Date; to: Date }, date: string): number {
   const next = Math.ceil(now.peek() / HOUR) * HOUR;
   return next >= range.from.getTime() && next < range.to.getTime() ? next : Date.parse(`${date}T12:00:00`);

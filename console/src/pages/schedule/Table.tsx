@@ -15,7 +15,7 @@ interface TableProps {
   choices: Choices;
   deleted: boolean;
   editable: boolean;
-  /** Names the list of the Events. */
+  /** The key of the list of Events. */
   list: string | null;
   stale: boolean;
   onOpen: (event: MediaEvent) => void;
@@ -111,7 +111,7 @@ const WHATS = [
   ["delete", "Delete"],
 ] as const;
 
-/** One change for many Events. Each is written by itself, of the version that was shown. */
+/** A change of many Events. Each is written separately if it still has the version that was shown. */
 function Bulk({ chosen, choices, onDone }: { chosen: readonly MediaEvent[]; choices: Choices; onDone: () => void }) {
   const [what, setWhat] = useState<string>("shift");
   const [minutes, setMinutes] = useState("15");
@@ -134,9 +134,9 @@ function Bulk({ chosen, choices, onDone }: { chosen: readonly MediaEvent[]; choi
           Apply
         </Button>
       </div>
-      <Confirm title={what === "delete" ? `Delete ${chosen.length} Events?` : "Move the end of what is on the air?"} action={what === "delete" ? "Delete" : "Move"} danger open={asks} onClose={() => setAsks(false)} onConfirm={async () => start()}>
+      <Confirm title={what === "delete" ? `Delete ${chosen.length} Events?` : "Move the end of Events on the air?"} action={what === "delete" ? "Delete" : "Move"} danger open={asks} onClose={() => setAsks(false)} onConfirm={async () => start()}>
         <p>{chosen.slice(0, 5).map((each) => each.title.slice(0, 60) || "Without a title").join(", ")}{chosen.length > 5 ? ` and ${chosen.length - 5} more` : ""}</p>
-        <p class="faint">{what === "delete" ? "They keep their history and can be restored." : `On the air: ${live}. What is on the air keeps its start, and ends later or earlier.`}</p>
+        <p class="faint">{what === "delete" ? "They keep their history and can be restored." : `On the air: ${live}. Events on the air keep their start, and end later or earlier.`}</p>
       </Confirm>
     </Panel>
   );

@@ -1,4 +1,4 @@
-/** The schedule as CSV (RFC 4180): written from Events, read into rows with what is wrong in each. */
+/** The schedule as CSV (RFC 4180): written from Events, read into rows with their problems. */
 
 import type { MediaEvent } from "../../kernel/api";
 import { instantOf } from "../../kernel/time";
@@ -17,7 +17,7 @@ export type Fields = Partial<
 >;
 
 export interface Row {
-  /** Its line in the file, from 1 with the head. */
+  /** The line in the file, from 1 for the head. */
   line: number;
   reference: string;
   title: string;
@@ -25,7 +25,7 @@ export interface Row {
   problems: string[];
 }
 
-/** A sheet of calculation would take these first characters for a formula. */
+/** First characters that a spreadsheet would take for a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 const GUARDED = /^'[=+\-@\t\r]/;
 
@@ -81,14 +81,14 @@ export function rowsOf(text: string, names: Names): Row[] {
   const columns = head.cells.map((each) => each.trim().toLowerCase());
   const unknown = columns.filter((each) => !(COLUMNS as readonly string[]).includes(each));
   if (unknown.length > 0) throw new Error(`Unknown columns: ${unknown.map((each) => each || "(without a name)").join(", ")}. Known are ${COLUMNS.join(", ")}.`);
-  if (new Set(columns).size !== columns.length) throw new Error("A column stands twice in the head.");
-  if (!columns.includes("reference")) throw new Error("The column reference is missing: it says which Event a row is.");
-  if (lines.length > MOST_ROWS) throw new Error(`The file has ${lines.length} rows; ${MOST_ROWS} are read at once.`);
+  if (new Set(columns).size !== columns.length) throw new Error("A column appears twice in the head.");
+  if (!columns.includes("reference")) throw new Error("The column reference is missing: it identifies the Event of a row.");
+  if (lines.length > MOST_ROWS) throw new Error(`The file has ${lines.length} rows; the limit is ${MOST_ROWS}.`);
   const rows = lines.map(({ line, cells }) => rowOf({ line, cells, columns: columns as ColumnName[], names }));
   const first = new Map<string, number>();
   for (const row of rows) {
     const before = first.get(row.reference);
-    if (before !== undefined && row.reference !== "") row.problems.push(`reference: stands in line ${before} already`);
+    if (before !== undefined && row.reference !== "") row.problems.push(`reference: already used in line ${before}`);
     else first.set(row.reference, row.line);
   }
   return rows;
@@ -129,14 +129,14 @@ function unguarded(cell: string): string {
   return GUARDED.test(text) ? text.slice(1) : text;
 }
 
-/** With a zone, or local. null: empty; undefined: no time. */
+/** Parses a time with a zone, or local; null if empty, undefined if invalid. */
 function timeOf(text: string): string | null | undefined {
   if (text === "") return null;
   if (!/^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?$/i.test(text)) return undefined;
   return instantOf(text.replace(" ", "T")) ?? undefined;
 }
 
-/** What a row would change of an Event; empty: nothing. */
+/** Returns the fields that a row would change of an Event; empty if none. */
 export function changesOf(row: Row, event: MediaEvent): Fields {
   const now: Record<string, string | null> = { ...event, description: event.description ?? "" } as never;
   const same = (name: string, value: string | null): boolean =>

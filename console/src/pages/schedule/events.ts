@@ -1,4 +1,4 @@
-/** What the schedule reads and writes. A change is made only of the version that was shown. */
+/** The reads and writes of the schedule. A change is made only to the version that was shown. */
 
 import { Failure, answered, api, dataOf, fasterOne, found, ifMatch, type MediaEvent } from "../../kernel/api";
 import { absolute } from "../../kernel/time";
@@ -24,7 +24,7 @@ export interface Found {
   total: number;
 }
 
-/** All that match, by their start, as far as a page of the console holds them. */
+/** Reads the matching Events by their start, up to the limit of a page of the console. */
 export async function eventsOf(query: EventQuery, { deleted, signal }: { deleted: boolean; signal: AbortSignal }): Promise<Found> {
   const events: MediaEvent[] = [];
   for (let pageNumber = 1; ; pageNumber++) {
@@ -44,7 +44,7 @@ export function namesOf(choices: Choices): Names {
   return { room: by(choices.rooms), channel: by(choices.channels), type: by(choices.types), category: by(choices.categories) };
 }
 
-/** The Event and its ETag, if it still is as it was shown. */
+/** Returns the ETag of the Event if it has not changed since it was shown. */
 export async function unchanged(shown: MediaEvent): Promise<string | null> {
   const { data, etag } = await found(api.GET("/api/event/{id}", { params: { path: { id: shown.id } } }));
   if (data.dateModified !== shown.dateModified) throw await overtaken(shown.id);
@@ -53,8 +53,8 @@ export async function unchanged(shown: MediaEvent): Promise<string | null> {
 
 async function overtaken(id: string): Promise<Failure> {
   const who = await fasterOne("event", id).catch(() => null);
-  const sentence = who === null ? "Somebody else was faster" : `${who.actor} was faster, ${absolute(new Date(who.at))}`;
-  return new Failure(412, `${sentence}. Look at the Event as it is now and try again.`);
+  const sentence = who === null ? "It was changed meanwhile" : `${who.actor} was faster, ${absolute(new Date(who.at))}`;
+  return new Failure(412, `${sentence}. Check the current Event and try again.`);
 }
 
 export interface Changed {
@@ -87,7 +87,7 @@ export async function restore(id: string): Promise<void> {
   await answered(api.PUT("/api/event/restore/{id}", { params: { path: { id } } }));
 }
 
-/** The newest Event with this reference; null: none. */
+/** Finds the newest Event with this reference; null if there is none. */
 export async function byReference(reference: string): Promise<Changed | null> {
   const { data, etag, response } = await answered(api.GET("/api/event/reference", { params: { query: { id: reference } } }));
   return response.status === 204 || !data ? null : { event: data, etag };

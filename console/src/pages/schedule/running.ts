@@ -1,4 +1,4 @@
-/** The writes of the schedule that go on while it, or another page, is shown. */
+/** The writes of the schedule, which continue while another page is shown. */
 
 import { Run } from "../../kernel/runs";
 

@@ -7,7 +7,7 @@ export type Span = "day" | "week";
 export type LaneKind = "room" | "channel";
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
-/** What an Event without an end is drawn with. */
+/** The length with which an Event without an end is drawn. */
 export const OPEN_LENGTH = HOUR;
 export const STEP: Record<Span, number> = { day: 5 * MINUTE, week: 15 * MINUTE };
 export const HOUR_WIDTH: Record<Span, number> = { day: 72, week: 26 };
@@ -24,7 +24,7 @@ export interface Times {
   end: number | null;
 }
 
-/** An Event with its place: `row` within its lane, and those of the lane that it overlaps. */
+/** An Event with its place: `row` within its lane, and the Events of the lane that it overlaps. */
 export interface Placed extends Times {
   event: MediaEvent;
   row: number;
@@ -41,7 +41,7 @@ export function rangeOf(date: string, span: Span): { from: Date; to: Date; days:
   return { from: days[0]!, to: days[length]!, days: days.slice(0, length) };
 }
 
-/** `date` moved by so many days or weeks. */
+/** Returns `date` moved by a number of days or weeks. */
 export function moved(date: string, span: Span, steps: number): string {
   const { from } = rangeOf(date, span);
   from.setDate(from.getDate() + steps * (span === "week" ? 7 : 1));
@@ -61,7 +61,7 @@ export function laneOf(event: MediaEvent, kind: LaneKind): string {
   return (kind === "room" ? event.roomId : event.channelId) ?? NO_LANE;
 }
 
-/** The Events of a lane in rows, so that none hides another. Without a room or channel nothing is in conflict. */
+/** Places the Events of a lane in rows, so that none hides another. Events without a room or channel do not conflict. */
 export function placed(events: readonly MediaEvent[], isLane: boolean): Placed[] {
   const known = events
     .map((event) => ({ event, times: timesOf(event) }))
@@ -86,14 +86,14 @@ export function placed(events: readonly MediaEvent[], isLane: boolean): Placed[]
   return found;
 }
 
-/** An Event without an end is in conflict with what starts when it does, not with what its drawing reaches. */
+/** An Event without an end conflicts only with Events that start at the same time. */
 function collides(one: Times, later: Times): boolean {
   return one.end === null ? one.start === later.start : later.start < one.end;
 }
 
 export const stepped = (milliseconds: number, step: number): number => Math.round(milliseconds / step) * step;
 
-/** Moved by `delta`: the whole, or one of its ends. It keeps at least one step of length. */
+/** Returns the times moved by `delta`, or with one end moved. The length is at least one step. */
 export function shifted(times: Times, delta: number, what: { edge: "both" | "start" | "end"; step: number }): Times {
   const { edge, step } = what;
   if (edge === "both") return { start: times.start + delta, end: times.end === null ? null : times.end + delta };

@@ -14,7 +14,7 @@ type Texts = Readonly<Record<string, string>>;
 const OPTIONS = ["job.priority", "job.run_at", "job.sempahore_url"];
 const PRIORITIES = Array.from({ length: 10 }, (_, index) => [String(index + 1), `${index + 1}${index === 0 ? ", most urgent" : index === 4 ? ", as usual" : ""}`] as const);
 
-/** Submits a job: a form that is made of the workflow's own description. */
+/** Submits a job with a form that is generated from the workflow's description. */
 export default function SubmitPage() {
   const workflows = useQuery("workflows", (signal) => dataOf(api.GET("/engine/workflows", { params: { header: NO_CLIENT }, signal })));
   return (
@@ -66,7 +66,7 @@ function SubmitForm({ workflow }: { workflow: Workflow }) {
   const body = bodyOf(workflow.name, read.value, options);
   const key = useKeyOf(JSON.stringify(body));
   const form = useSubmit(async () => {
-    if (read.problems.length > 0) throw new Failure(400, "Something cannot be read.", read.problems);
+    if (read.problems.length > 0) throw new Failure(400, "Some values are invalid.", read.problems);
     try {
       const made = await answered(api.POST("/engine/job", { params: { header: NO_CLIENT }, body, headers: { "Idempotency-Key": key } }));
       toast(`Job ${made.data.id} is submitted`);
@@ -94,7 +94,7 @@ function SubmitForm({ workflow }: { workflow: Workflow }) {
             ))}
           </div>
         </Panel>
-        <Panel title="When it runs">
+        <Panel title="Time">
           <div class="form-fields">
             <Field
               label="Priority"
@@ -110,7 +110,7 @@ function SubmitForm({ workflow }: { workflow: Workflow }) {
               type="datetime-local"
               value={options.run_at}
               onInput={(run_at) => setOptions({ ...options, run_at })}
-              hint="Your local time. Empty: as soon as there is a place."
+              hint="Your local time. Empty: as soon as possible."
               failure={form.failure}
             />
             <Field
@@ -134,15 +134,15 @@ function SubmitForm({ workflow }: { workflow: Workflow }) {
           </a>
         </div>
       </div>
-      <Panel title="What will be sent">
+      <Panel title="Request">
         <p class="faint">
-          <code>POST /engine/job</code>. Nothing is sent before you submit; sent twice, it makes one job.
+          <code>POST /engine/job</code>. Nothing is sent before you submit; a repeated request creates only one job.
         </p>
         <JsonView value={body} label="Request as JSON" />
         <ol class="submit-tasks" aria-label="Tasks">
           {workflow.tasks.map((task) => (
             <li key={task.id}>
-              {task.name} <span class="faint">{`queue ${task.queue}${task.needs_network ? ", reaches other machines" : ""}`}</span>
+              {task.name} <span class="faint">{`queue ${task.queue}${task.needs_network ? ", connects to other machines" : ""}`}</span>
             </li>
           ))}
         </ol>
@@ -161,7 +161,7 @@ interface ParameterProps {
 function Parameter({ field, text, onInput, failure }: ParameterProps) {
   const initial = field.initial === null || field.initial === undefined ? "" : typed(field.initial, field.kind);
   const unless = initial && initial !== "false" ? ` ${initial} unless told.` : "";
-  const kind = field.kind === "list" ? " One in each line." : field.kind === "json" ? " As JSON." : "";
+  const kind = field.kind === "list" ? " One per line." : field.kind === "json" ? " As JSON." : "";
   const example = field.example && field.kind !== "flag" ? ` Such as ${field.example.replaceAll("\n", ", ").slice(0, 120)}` : "";
   const options =
     field.kind === "flag"
@@ -197,7 +197,7 @@ function bodyOf(workflow: string, parameters: Record<string, unknown>, options: 
   } as Schemas["SubmitJobRequest"];
 }
 
-/** A request that is repeated after a lost answer has the same key, so it makes no second job; another request has another. */
+/** The idempotency key: a request that is repeated after a lost answer has the same key, so it creates no second job. */
 function useKeyOf(text: string): string {
   const kept = useRef({ text: "", key: "" });
   if (kept.current.text !== text) kept.current = { text, key: crypto.randomUUID() };

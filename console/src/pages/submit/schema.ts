@@ -1,4 +1,4 @@
-/** Fields of a form, made of a JSON Schema of parameters, and the values that were typed into them. */
+/** Fields of a form, generated from a JSON Schema of parameters, and their typed values. */
 
 import { Failure, type FieldProblem } from "../../kernel/failure";
 
@@ -10,10 +10,10 @@ export interface FormField {
   kind: Kind;
   required: boolean;
   about: string;
-  /** How the value may look. */
+  /** An example of the value. */
   example: string;
   options: readonly string[];
-  /** What counts where nothing is typed. */
+  /** The default value. */
   initial: unknown;
   /** A list of numbers. */
   ofNumbers: boolean;
@@ -31,7 +31,7 @@ interface Schema {
   required?: string[];
 }
 
-/** Required ones first; those that every workflow has and few need, last. */
+/** Returns the fields: required fields first, rarely needed fields of all workflows last. */
 export function fieldsOf(given: unknown): FormField[] {
   const schema = (given ?? {}) as Schema;
   const example = (schema.examples?.[0] ?? {}) as Record<string, unknown>;
@@ -75,14 +75,14 @@ function kindOf(property: Schema): Kind {
   }
 }
 
-/** A value as it is typed. */
+/** Formats a value as it is typed. */
 export function typed(value: unknown, kind: Kind): string {
   if (value === null || value === undefined) return "";
   if (kind === "list") return (value as unknown[]).join("\n");
   return kind === "json" ? JSON.stringify(value, null, 2) : String(value);
 }
 
-/** The parameters that were typed; what is empty is left out. What cannot be read is a problem of its field. */
+/** Returns the typed parameters without empty ones. An invalid value is a problem of its field. */
 export function parametersOf(fields: readonly FormField[], texts: Readonly<Record<string, string>>): { value: Record<string, unknown>; problems: FieldProblem[] } {
   const value: Record<string, unknown> = {};
   const problems: FieldProblem[] = [];
@@ -112,7 +112,7 @@ function read(field: FormField, text: string): unknown {
       try {
         return JSON.parse(text);
       } catch {
-        throw new Error("is not JSON; a text stands in double quotes");
+        throw new Error("is not JSON; put a text in double quotes");
       }
     default:
       return text;
@@ -125,14 +125,14 @@ function number(text: string): number {
   return found;
 }
 
-/** The engine says all that is wrong in one sentence: `parameters.url: is required; job.priority: 1 to 10`. */
+/** Splits the sentence of the engine, which lists all problems: `parameters.url: is required; job.priority: 1 to 10`. */
 export function withFields(failure: Failure): Failure {
   if (failure.fields.length > 0) return failure;
   const found = [...`; ${failure.detail}`.matchAll(/; ((?:parameters|job)\.[\w.[\]]+): (.*?)(?=; (?:parameters|job)\.|$)/g)];
   if (found.length === 0) return failure;
   const fields = found.map((each) => ({ field: fieldName(each[1]!), message: each[2]! }));
-  return new Failure(failure.status, "Something is wrong with what was sent.", fields, failure.transactionId);
+  return new Failure(failure.status, "The request is invalid.", fields, failure.transactionId);
 }
 
-/** A problem of a part of a value is shown at the value. */
+/** Maps a problem of a part of a value to the value. */
 const fieldName = (path: string): string => path.split(".").slice(0, 2).join(".").replace(/\[.*/, "");
