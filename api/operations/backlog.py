@@ -77,7 +77,7 @@ class Backlog:
             "consumer_reads_log_seconds", "How long a consumer has read the log because Kafka gives nothing, 0 if it reads Kafka"
         )
         self._shards = of_consumer("consumer_shards", "Shards that the work of a consumer is divided into")
-        self._held = of_consumer("consumer_shards_held", "Shards of a consumer that a process has a valid lease on")
+        self._owned_shards = of_consumer("consumer_shards_held", "Shards of a consumer that a process has a valid lease on")
         self._notification_queue = Gauge(
             "medialedger_notification_queue_usage", "Part of PostgreSQL's queue of notifications in use, up to 1", registry=registry
         )
@@ -144,7 +144,7 @@ class Backlog:
     async def _refresh_consumers(self) -> None:
         consumers = await self._consumers.all()
         members = await self._consumers.members()
-        for gauge in (self._position, self._lag, self._parked, self._failing, self._reads_log, self._shards, self._held):
+        for gauge in (self._position, self._lag, self._parked, self._failing, self._reads_log, self._shards, self._owned_shards):
             gauge.clear()
         for name, processes in members.items():
             self._failing.labels(name).set(max(member.failing or 0.0 for member in processes))
@@ -152,7 +152,7 @@ class Backlog:
         for consumer in consumers:
             self._parked.labels(consumer.name).set(consumer.parked)
             self._shards.labels(consumer.name).set(consumer.shards)
-            self._held.labels(consumer.name).set(consumer.owned_shards)
+            self._owned_shards.labels(consumer.name).set(consumer.owned_shards)
             if consumer.position is not None and consumer.lag is not None:
                 self._position.labels(consumer.name).set(consumer.position)
                 self._lag.labels(consumer.name).set(consumer.lag)

@@ -345,7 +345,7 @@ async def test_no_query_breaks_anything(http: httpx.AsyncClient, inner: Core, id
         for parameter in (*names, "unheard-of"):
             for bad in BAD_QUERIES:
                 for query in (f"{parameter}={bad}", f"{bad}={parameter}"):
-                    # As bytes: a client library would mend the escapes.
+                    # The body is sent as bytes, because a client library would correct the escapes.
                     path = f"{address(declaration, ids)}?{query}".encode()
                     url, headers = http.base_url.copy_with(raw_path=path), {"client": "admin"}
                     answer = await http.send(http.build_request("GET", url, headers=headers))
