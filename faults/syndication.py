@@ -177,7 +177,7 @@ class _Scene:
         deadline = time.monotonic() + _PATIENCE
         while True:
             remains = {place.name: [*await asyncio.to_thread(place.objects)] for place in self.stage.places.values()}
-            begun = {place.name: await asyncio.to_thread(place.stage.left) for place in self.stage.places.values()}
+            begun = {place.name: await asyncio.to_thread(place.stage.unfinished) for place in self.stage.places.values()}
             remains = {name: [*names, *["an unfinished upload"] * begun[name]] for name, names in remains.items()}
             if not any(remains.values()) or time.monotonic() > deadline:
                 return remains

@@ -36,8 +36,8 @@ def _each(what: Callable[[float], float], colour: Rgb) -> Rgb:
 
 
 def _by(rows: tuple[Rgb, Rgb, Rgb], colour: Rgb) -> Rgb:
-    one, two, three = (sum(a * b for a, b in zip(row, colour, strict=True)) for row in rows)
-    return one, two, three
+    first, second, third = (sum(a * b for a, b in zip(row, colour, strict=True)) for row in rows)
+    return first, second, third
 
 
 def _wide(colour: Rgb) -> Rgb:
@@ -59,11 +59,11 @@ def _compressed(light: float, peak: float) -> float:
     """Report ITU-R BT.2390, 5.4.1: from this peak to 203 cd/m²."""
     most = _pq(203) / _pq(peak)
     knee = 1.5 * most - 0.5
-    one = min(_pq(light) / _pq(peak), 1)
-    if one >= knee:
-        t = (one - knee) / (1 - knee)
-        one = (2 * t**3 - 3 * t**2 + 1) * knee + (t**3 - 2 * t**2 + t) * (1 - knee) + (3 * t**2 - 2 * t**3) * most
-    return _from_pq(one * _pq(peak)) / 203
+    level = min(_pq(light) / _pq(peak), 1)
+    if level >= knee:
+        t = (level - knee) / (1 - knee)
+        level = (2 * t**3 - 3 * t**2 + 1) * knee + (t**3 - 2 * t**2 + t) * (1 - knee) + (3 * t**2 - 2 * t**3) * most
+    return _from_pq(level * _pq(peak)) / 203
 
 
 def _shown(light: Rgb, *, peak: float) -> Rgb:
@@ -85,8 +85,8 @@ def _coded(signal: Rgb, matrix: str, *, bits: int, full: bool) -> Sequence[int]:
     differences = ((signal[2] - luma) / (2 * (1 - blue)), (signal[0] - luma) / (2 * (1 - red)))
     unit, top = 1 << (bits - 8), (1 << bits) - 1
     if full:
-        return [round(luma * top), *(min(round(one * top + 128 * unit), top) for one in differences)]
-    return [round((16 + 219 * luma) * unit), *(round((128 + 224 * one) * unit) for one in differences)]
+        return [round(luma * top), *(min(round(difference * top + 128 * unit), top) for difference in differences)]
+    return [round((16 + 219 * luma) * unit), *(round((128 + 224 * difference) * unit) for difference in differences)]
 
 
 def _same(colour: Rgb) -> Rgb:
@@ -122,7 +122,7 @@ class Bars:
         coded = [_coded(self.signal(colour), self.matrix, bits=self.bits, full=self.full) for colour in BARS]
         kind = "<H" if self.bits > 8 else "<B"
         wide = _bar(self.lines)
-        rows = [b"".join(pack(kind, one[plane]) * wide for one in coded) * self.lines for plane in range(3)]
+        rows = [b"".join(pack(kind, values[plane]) * wide for values in coded) * self.lines for plane in range(3)]
         pixels = "yuv444p12le" if self.bits > 8 else "yuv444p"
         size = f"{wide * len(BARS)}x{self.lines}"
         raw = ("-f", "rawvideo", "-pix_fmt", pixels, "-video_size", size, "-framerate", "5", "-i", "-")
@@ -195,8 +195,8 @@ def shown_stream(path: Path) -> dict[str, Any]:
     shown = subprocess.run(
         [tool("ffprobe"), "-v", "error", "-show_streams", "-of", "json", str(path)], capture_output=True, check=True
     )
-    found: dict[str, Any] = json.loads(shown.stdout)["streams"][0]
-    return found
+    stream: dict[str, Any] = json.loads(shown.stdout)["streams"][0]
+    return stream
 
 
 def colours_of(path: Path, *, how: str = "null") -> Sequence[Rgb]:
@@ -210,5 +210,7 @@ def colours_of(path: Path, *, how: str = "null") -> Sequence[Rgb]:
 
 
 def agree(seen: Sequence[Rgb], wanted: Sequence[Rgb], *, near: int = NEAR) -> None:
-    for colour, one, other in zip(BARS, seen, wanted, strict=True):
-        assert max(abs(a - b) for a, b in zip(one, other, strict=True)) <= near, f"{colour} is {one}, not {other}"
+    for colour, seen_colour, wanted_colour in zip(BARS, seen, wanted, strict=True):
+        assert max(abs(a - b) for a, b in zip(seen_colour, wanted_colour, strict=True)) <= near, (
+            f"{colour} is {seen_colour}, not {wanted_colour}"
+        )

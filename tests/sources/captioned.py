@@ -84,11 +84,11 @@ def dtvcc(*blocks: tuple[int, str]) -> list[bytes]:
 def triples(frames: int, *channels: Line21, services: Mapping[int, Sequence[bytes]] | None = None) -> list[bytes]:
     """The `cc_data` of each frame: a pair of each field, and the CEA-708 packets of `services` by their frames."""
     queues: list[dict[int, list[Pair]]] = [{}, {}]
-    for one in channels:
-        for at, pairs in one.pairs.items():
-            queues[_CHANNELS[one.channel][0]].setdefault(at, []).extend(pairs)
+    for channel in channels:
+        for at, pairs in channel.pairs.items():
+            queues[_CHANNELS[channel.channel][0]].setdefault(at, []).extend(pairs)
     waiting: list[list[Pair]] = [[], []]
-    found = []
+    result = []
     for frame in range(frames):
         made = []
         for number in (0, 1):
@@ -97,8 +97,8 @@ def triples(frames: int, *channels: Line21, services: Mapping[int, Sequence[byte
             made.append(bytes((0xFC | number, _odd(first), _odd(second))))
         for number, packet in enumerate((services or {}).get(frame, ())):
             made.append(bytes([0xFE | (number == 0)]) + packet)
-        found.append(bytes([0xC0 | len(made), 0xFF]) + b"".join(made) + b"\xff")
-    return found
+        result.append(bytes([0xC0 | len(made), 0xFF]) + b"".join(made) + b"\xff")
+    return result
 
 
 def captioned(
@@ -123,7 +123,7 @@ def captioned(
         raw.write_bytes(_user_data(raw.read_bytes(), data))
     else:
         packets = probed(raw, "-show_entries", "packet=pts")["packets"]
-        order = sorted(range(len(packets)), key=lambda one: int(packets[one]["pts"]))
+        order = sorted(range(len(packets)), key=lambda index: int(packets[index]["pts"]))
         shown_as = {coded: number for number, coded in enumerate(order)}
         raw.write_bytes(_tags(raw.read_bytes(), [data[shown_as[coded]] for coded in range(len(packets))], codec))
     timed = ("-bsf:v", f"setts=ts=N/({fps}*TB)") if codec == "mpeg2video" else ()
@@ -134,7 +134,7 @@ def captioned(
 
 def _letters(text: str) -> list[Pair]:
     codes = text.encode("ascii")
-    return [(one, other) for one, other in zip_longest(codes[::2], codes[1::2], fillvalue=0)]
+    return [(first, second) for first, second in zip_longest(codes[::2], codes[1::2], fillvalue=0)]
 
 
 def _odd(value: int) -> int:
@@ -177,9 +177,9 @@ def _user_data(stream: bytes, data: Sequence[bytes]) -> bytes:
     pictures: Iterable[bytes] = re.split(b"(?=\x00\x00\x01\x00)", stream)
     head, *rest = pictures
     made = bytearray(head)
-    for picture, one in zip(rest, data, strict=True):
+    for picture, captions in zip(rest, data, strict=True):
         at = picture.index(b"\x00\x00\x01\x01")
-        made += picture[:at] + b"\x00\x00\x01\xb2GA94\x03" + one + picture[at:]
+        made += picture[:at] + b"\x00\x00\x01\xb2GA94\x03" + captions + picture[at:]
     return bytes(made)
 
 

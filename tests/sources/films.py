@@ -116,8 +116,8 @@ def between_keys(path: Path, *, video: Coding = MPEG2, audio: Coding = MP2, begi
     data = whole.read_bytes()
     whole.unlink()
     packets = [data[at : at + _PACKET] for at in range(0, len(data), _PACKET)]
-    tables = {pid(one): one for one in reversed(packets) if pid(one) in TABLES}
-    first = next(place for place, one in enumerate(packets) if (stamp(one) or 0.0) >= begins)
+    tables = {pid(packet): packet for packet in reversed(packets) if pid(packet) in TABLES}
+    first = next(place for place, packet in enumerate(packets) if (stamp(packet) or 0.0) >= begins)
     path.write_bytes(b"".join([*(tables[pid] for pid in TABLES if pid in tables), *packets[first:]]))
     return path
 

@@ -55,26 +55,26 @@ class Sound:
 
 def picture(path: Path | str, *, track: str = "v:0") -> Picture:
     filters = f"showinfo=checksum=0,scale={_WIDTH}:{_HEIGHT}:flags=area,format=gray"
-    raw, said = _decoded(path, track, "-vf", filters, "-fps_mode", "passthrough", "-f", "rawvideo")
-    found = [(float(one[1]), (int(one[2]), int(one[3]))) for line in said if (one := _SHOWN.search(line))]
+    raw, lines = _decoded(path, track, "-vf", filters, "-fps_mode", "passthrough", "-f", "rawvideo")
+    frames = [(float(match[1]), (int(match[2]), int(match[3]))) for line in lines if (match := _SHOWN.search(line))]
     size, white = _WIDTH * _HEIGHT, False
     flashes: list[float] = []
     sizes: list[tuple[int, int]] = []
-    for number, (time, shape) in enumerate(found):
+    for number, (time, shape) in enumerate(frames):
         middle = number * size + _HEIGHT // 2 * _WIDTH + _WIDTH // 2
         if raw[middle] > _BRIGHT and not white:
             flashes.append(round(time, 3))
         white = raw[middle] > _BRIGHT
         if not sizes or sizes[-1] != shape:
             sizes.append(shape)
-    return Picture(tuple(time for time, _ in found), tuple(flashes), tuple(sizes))
+    return Picture(tuple(time for time, _ in frames), tuple(flashes), tuple(sizes))
 
 
 def sound(path: Path | str, *, track: str = "a:0", gain: float = 1.0) -> Sound:
     """A `gain` makes up for sound that was made softer."""
     form = f"volume={gain},aformat=sample_fmts=s16:channel_layouts=mono:sample_rates={_RATE},ashowinfo"
-    raw, said = _decoded(path, track, "-af", form, "-c:a", "pcm_s16le", "-f", "s16le")
-    frames = [(float(one[1]), int(one[2])) for line in said if (one := _HEARD.search(line))]
+    raw, lines = _decoded(path, track, "-af", form, "-c:a", "pcm_s16le", "-f", "s16le")
+    frames = [(float(match[1]), int(match[2])) for line in lines if (match := _HEARD.search(line))]
     samples = array("h", raw[: len(raw) // 2 * 2])
     beeps: list[float] = []
     silences: list[tuple[float, float]] = []
@@ -120,6 +120,6 @@ def apart(flashes: Sequence[float], beeps: Sequence[float]) -> float:
 def _decoded(path: Path | str, track: str, *output: str) -> tuple[bytes, list[str]]:
     command = [tool("ffmpeg"), "-hide_banner", "-nostats", "-copyts", "-i", str(path), "-map", f"0:{track}", *output, "-"]
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-    said = done.stderr.decode(errors="replace").splitlines()
-    assert done.returncode == 0, said[-5:]
-    return done.stdout, said
+    lines = done.stderr.decode(errors="replace").splitlines()
+    assert done.returncode == 0, lines[-5:]
+    return done.stdout, lines

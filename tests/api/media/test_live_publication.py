@@ -357,7 +357,7 @@ async def test_lists_have_live_ones_only(http: httpx.AsyncClient, clock: HandClo
     assert_problem(await http.delete(f"/api/vodpublications/{first['id']}", params=query), 404)
     assert_problem(await http.get(f"{LIVE}/", params={"orderBy": "Bogus"}), 400)
     await put(http, "start", one_of(first))
-    target.told[first["id"]] = {"viewers": 3}
+    target.more_details[first["id"]] = {"viewers": 3}
     asked = await http.get(f"{LIVE}/{first['id']}", params={**query, "queryTarget": "true"})
     assert asked.json()["details"] == {"viewers": 3}
     target.fault = TargetFailed("retry", "busy")

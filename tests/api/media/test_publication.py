@@ -281,7 +281,7 @@ async def test_details_are_asked_of_the_target_and_null_where_it_does_not_answer
 ) -> None:
     (made,) = await create(http, await add_destination(http, active=True))
     await ended(inner, made["id"], metadata={"details": {"etag": "x"}})
-    target.told[made["id"]] = {"views": 7}
+    target.more_details[made["id"]] = {"views": 7}
     assert (await shown(http, made, queryTarget="true"))["details"] == {"views": 7}
     assert (await http.get(f"{VOD}/", params={"queryTarget": "1"})).json()["results"][0]["details"] == {"views": 7}
     target.fault = TargetFailed("retry", "busy")

@@ -91,17 +91,17 @@ async def both(inner: Core, clock: HandClock) -> tuple[AssetLookup, AssetLookup]
 async def test_an_asset_is_found_unless_it_is_removed(both: tuple[AssetLookup, AssetLookup]) -> None:
     twin, adapter = both
     for key in (*ALL, GONE, LEFT, LOST, UUID(int=99)):
-        found = await adapter.find(key)
-        assert found == await twin.find(key)
-        assert (found is not None) == (key in ALL)
+        asset = await adapter.find(key)
+        assert asset == await twin.find(key)
+        assert (asset is not None) == (key in ALL)
 
 
 async def test_all_that_hold_a_path_are_those_of_the_event(both: tuple[AssetLookup, AssetLookup]) -> None:
     twin, adapter = both
     for event, keys in ((FIRST, [IMAGE, FOUND, LEFT]), (SECOND, [VIDEO]), (UUID(int=3), [])):
-        found = await adapter.of_event(event)
-        assert list(found) == list(await twin.of_event(event))
-        assert [row.id for row in found] == keys
+        assets = await adapter.of_event(event)
+        assert list(assets) == list(await twin.of_event(event))
+        assert [row.id for row in assets] == keys
 
 
 async def test_a_path_is_taken_until_its_file_is_deleted(both: tuple[AssetLookup, AssetLookup]) -> None:
@@ -137,23 +137,23 @@ async def test_a_path_is_taken_until_its_file_is_deleted(both: tuple[AssetLookup
 )
 async def test_filters_combine(both: tuple[AssetLookup, AssetLookup], wanted: AssetFilter, keys: tuple[UUID, ...]) -> None:
     twin, adapter = both
-    found = await adapter.matching(wanted, limit=10)
-    assert list(found) == list(await twin.matching(wanted, limit=10))
-    assert tuple(row.id for row in found) == keys
+    assets = await adapter.matching(wanted, limit=10)
+    assert list(assets) == list(await twin.matching(wanted, limit=10))
+    assert tuple(row.id for row in assets) == keys
 
 
 async def test_one_more_than_the_limit_is_found(both: tuple[AssetLookup, AssetLookup]) -> None:
     for lookup in both:
         for limit in range(4):
-            found = await lookup.matching(AssetFilter(), limit=limit)
-            assert tuple(row.id for row in found) == ALL[: limit + 1]
+            assets = await lookup.matching(AssetFilter(), limit=limit)
+            assert tuple(row.id for row in assets) == ALL[: limit + 1]
 
 
 async def test_a_caption_is_found_by_what_it_is(both: tuple[AssetLookup, AssetLookup]) -> None:
     for lookup in both:
         asked = partial(lookup.caption, THIRD, language="de", kind=CaptionKind.SUBTITLES)
-        found = await asked(name="Goal")
-        assert found is not None
-        assert (found.id, found.language, found.kind, found.size) == (CAPTION, "de", CaptionKind.SUBTITLES, 7)
+        captions = await asked(name="Goal")
+        assert captions is not None
+        assert (captions.id, captions.language, captions.kind, captions.size) == (CAPTION, "de", CaptionKind.SUBTITLES, 7)
         assert await asked(name="Old") is None
         assert await lookup.caption(THIRD, language="de", kind=CaptionKind.FORCED, name="Goal") is None

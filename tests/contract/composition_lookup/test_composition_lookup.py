@@ -72,15 +72,15 @@ async def test_the_composition_of_an_event_is_found(memory: Memory, inner: Core)
     twin: CompositionLookup = MemoryCompositions(memory.log)
     adapter: CompositionLookup = CompositionQueries(inner.database)
     for event, key in ((FIRST, FILM), (SECOND, ENCODER), (THIRD, WAITING), (FOURTH, None), (SOURCE, None)):
-        found = await adapter.of_event(event)
-        assert found == await twin.of_event(event)
-        assert (None if found is None else found.id) == key
+        composition = await adapter.of_event(event)
+        assert composition == await twin.of_event(event)
+        assert (None if composition is None else composition.id) == key
 
 
 async def test_numbers_of_films_go_on_after_a_removal(memory: Memory, inner: Core) -> None:
     for lookup in (MemoryCompositions(memory.log), CompositionQueries(inner.database)):
-        found = [await lookup.last_generation(event) for event in (FIRST, SECOND, THIRD, FOURTH, SOURCE)]
-        assert found == [4, 0, 0, 1, 0]
+        numbers = [await lookup.last_generation(event) for event in (FIRST, SECOND, THIRD, FOURTH, SOURCE)]
+        assert numbers == [4, 0, 0, 1, 0]
 
 
 async def test_events_are_known_until_they_are_deleted(memory: Memory, inner: Core) -> None:

@@ -1,4 +1,4 @@
-"""Each encoder with its world."""
+"""Fixtures of the encoders, each with its world."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from workers.adapters.outbound_http import GuardedClient
 
 @pytest.fixture
 async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as found:
-        yield found
+    async with receiving() as started:
+        yield started
 
 
 @pytest.fixture
@@ -42,5 +42,5 @@ async def over_http(client: GuardedClient) -> AsyncIterator[Stage]:
 def stage(request: pytest.FixtureRequest) -> Stage:
     if request.param == "memory":
         return InMemory()
-    found: Stage = request.getfixturevalue(f"over_{request.param}")
-    return found
+    chosen_stage: Stage = request.getfixturevalue(f"over_{request.param}")
+    return chosen_stage

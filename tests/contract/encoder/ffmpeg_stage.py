@@ -44,7 +44,7 @@ class OverFfmpeg:
         self.bad = ffmpeg_plan(receiver.point("one"), source={"type": "satellite"})
 
     def arrived(self, point: int) -> list[int]:
-        return [one.session for one in self._receiver.media(POINTS[point])]
+        return [piece.session for piece in self._receiver.media(POINTS[point])]
 
     def broken(self, point: int) -> None:
         self._receiver.how[POINTS[point]] = "503"
@@ -53,14 +53,14 @@ class OverFfmpeg:
         del self._receiver.how[POINTS[point]]
 
     async def source_ends(self) -> None:
-        """As when ffmpeg dies."""
+        """Kill ffmpeg, so that it looks as if it had died."""
         for pid in children("ffmpeg"):
             os.kill(pid, signal.SIGKILL)
 
 
 def children(program: str, *, of: int | None = None) -> list[int]:
     """The processes of this program that this process has started."""
-    found = []
+    pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -69,5 +69,5 @@ def children(program: str, *, of: int | None = None) -> list[int]:
                 continue
             parent = int(stat.rpartition(")")[2].split()[1])
             if parent == (of or os.getpid()) and program.encode() in line.split(b"\0")[0]:
-                found.append(int(folder.name))
-    return found
+                pids.append(int(folder.name))
+    return pids

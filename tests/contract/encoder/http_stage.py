@@ -1,4 +1,4 @@
-"""Somebody else's encoder over HTTP."""
+"""An external encoder over HTTP."""
 
 from __future__ import annotations
 

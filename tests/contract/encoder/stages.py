@@ -13,12 +13,13 @@ CHANNEL = "4d7ac2ae-55f9-4c06-9a8b-3f0a5ea1b0a1"
 
 
 class Stage(Protocol):
-    """`arrived` are the sessions of the pieces of media that a point took; `broken` refuses all, `mended` takes them again."""
+    """An encoder. `arrived` returns the sessions of the pieces of media that a point accepted; `broken` makes it refuse all,
+    `mended` accept them again."""
 
     encoder: Encoder
     plan: EncoderPlan
     bad: EncoderPlan
-    """One that cannot be started."""
+    """A plan of an encoder that cannot be started."""
     bound: float
     """Seconds in which something may still arrive once it may not send."""
 
@@ -29,7 +30,7 @@ class Stage(Protocol):
     def mended(self, point: int) -> None: ...
 
     async def source_ends(self) -> None:
-        """The encoder ends by itself soon."""
+        """End the source, after which the encoder ends soon."""
         ...
 
 

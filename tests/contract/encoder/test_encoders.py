@@ -1,4 +1,4 @@
-"""What every encoder promises: sessions are tested with the one in memory, the product runs the others."""
+"""The behaviour of every encoder: sessions are tested with the one in memory, the product runs the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def started(stage: Stage, *, session: int = 7, may_send: Callable[[], bool
 
 
 async def more(stage: Stage, point: int, *, pieces: int = 3) -> None:
-    """Waits until so many further pieces have arrived there."""
+    """Wait until this many further pieces have arrived there."""
     goal = len(stage.arrived(point)) + pieces
     await until(lambda: len(stage.arrived(point)) >= goal)
 

@@ -16,14 +16,14 @@ from tests.projections.log.helpers import interrupted, rows
 
 
 class Stage(Protocol):
-    """An executor, and what the tests look at."""
+    """An executor, and the state that the tests inspect."""
 
     executor: Executor
     other: Executor
-    """Of another process."""
+    """An executor of another process."""
 
     def interrupted(self, before: Callable[[], Awaitable[None]]) -> Executor:
-        """During which something else happens between each decision and its append."""
+        """Return an executor that calls `before` between each decision and its append."""
         ...
 
     async def topics(self) -> list[str]: ...
@@ -96,5 +96,5 @@ async def in_postgres(inner: Core, migrated: tuple[str, str | None]) -> AsyncIte
 def stage(request: pytest.FixtureRequest) -> Stage:
     if request.param == "memory":
         return InMemory()
-    found: Stage = request.getfixturevalue("in_postgres")
-    return found
+    chosen_stage: Stage = request.getfixturevalue("in_postgres")
+    return chosen_stage

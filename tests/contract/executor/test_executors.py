@@ -1,4 +1,4 @@
-"""What every executor of commands promises: handlers are tested with the one in memory, the product runs the other."""
+"""The behaviour of every executor of commands: handlers are tested with the one in memory, the product runs the other."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ async def given(stage: Stage, *commands: Command[Any]) -> None:
 
 
 class Rival:
-    """Does something in another process between a decision and its append, so many times."""
+    """Executes commands in another process between a decision and its append, one each time."""
 
     def __init__(self, stage: Stage, *commands: Command[Any]) -> None:
         self._stage = stage
-        self._left = list(commands)
+        self._remaining = list(commands)
         self.tried = 0
 
     async def __call__(self) -> None:
         self.tried += 1
-        if self._left:
-            await self._stage.other.execute(self._left.pop(0), invocation=me())
+        if self._remaining:
+            await self._stage.other.execute(self._remaining.pop(0), invocation=me())
 
 
 async def test_the_outcome_has_the_aggregate_and_the_position(stage: Stage) -> None:
@@ -231,7 +231,7 @@ async def test_a_key_is_stored_with_the_events_and_gives_the_first_outcome_again
     record, again = await stage.repeated("me", "k")
     assert (record.of, record.position) == (me(key="k").idempotency, 2)
     assert list(record.streams) == [f"tag:{SKI}", f"room:{HALL}"]
-    assert [one.details.name for one in again.aggregates] == ["ski", "Hall"]
+    assert [aggregate.details.name for aggregate in again.aggregates] == ["ski", "Hall"]
     assert (again.result, again.position, again.as_of, again.secrets) == ({"places": [1, 0]}, 2, 2, {})
     assert list(again.aggregates) == list(first.aggregates)
 

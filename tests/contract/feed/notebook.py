@@ -63,11 +63,11 @@ class Notebook:
             raise Unavailable("cut off before the commit")
 
     def wrote(self, effects: Sequence[LoggedEvent]) -> None:
-        """Nobody waits."""
+        """Do nothing, because no caller waits."""
 
 
 class _Frozen(ShardLeases):
-    """Of a process that is frozen as a whole: nothing of it renews the leases."""
+    """The leases of a process that is frozen as a whole, which renews none of them."""
 
     async def renew(self, state: MemberState = IDLE) -> Assignment:
         return await asyncio.Future()

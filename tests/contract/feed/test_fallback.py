@@ -25,7 +25,7 @@ SOON = 0.2
 
 @dataclass
 class Beside:
-    """One broker feed, with the log beside it."""
+    """A broker feed with the log as its fallback."""
 
     broker: BrokerFeed
     inner: Core
@@ -69,10 +69,10 @@ async def test_the_log_is_read_until_the_broker_is_back(
         head = await some_writes(inner, 10)
         await until(lambda: len(taken(database_url)) == head)
     assert taken(database_url) == list(range(1, head + 1))
-    said = [record.message for record in caplog.records if record.name == "workers.kernel.fallback_feed"]
-    assert said
-    assert all(line.startswith("notebook: reads the log instead of the broker until it is back: ") for line in said[::2])
-    assert set(said[1::2]) == {"notebook: reads the broker again"}
+    messages = [record.message for record in caplog.records if record.name == "workers.kernel.fallback_feed"]
+    assert messages
+    assert all(line.startswith("notebook: reads the log instead of the broker until it is back: ") for line in messages[::2])
+    assert set(messages[1::2]) == {"notebook: reads the broker again"}
 
 
 async def test_a_short_absence_changes_nothing(inner: Core, log_watcher: LogWatcher, broker: MemoryBroker) -> None:
@@ -87,7 +87,7 @@ async def test_a_short_absence_changes_nothing(inner: Core, log_watcher: LogWatc
 
 
 async def test_a_broker_with_nothing_to_give_is_read_on(inner: Core, log_watcher: LogWatcher, broker: MemoryBroker) -> None:
-    """However long it takes: the log has not gone on."""
+    """The broker is read however long it takes, because the log has no new events."""
     feed = Beside(broker, inner, log_watcher, patience=0.2).feed(kinds=KINDS)
     head = await some_writes(inner, 5)
     assert await fetched(feed, 0, through=head, close=False) == list(range(1, head + 1))
@@ -101,7 +101,7 @@ async def test_a_broker_with_nothing_to_give_is_read_on(inner: Core, log_watcher
 
 
 async def test_a_broker_that_has_not_the_log_yet_is_not_read(inner: Core, log_watcher: LogWatcher, broker: MemoryBroker) -> None:
-    """It answers, but is being filled."""
+    """The broker answers, but is still being filled."""
     broker.fault = "lags"
     feed = Beside(broker, inner, log_watcher).feed(kinds=KINDS)
     head = await some_writes(inner, 5)

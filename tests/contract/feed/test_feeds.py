@@ -1,4 +1,5 @@
-"""What every transport keeps: the log's order, whole writes, nothing lost, nothing doubled. The twin in memory keeps it too."""
+"""The guarantees of every transport: the log's order, whole writes, nothing lost, nothing doubled. They hold for the one in memory,
+too."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from domain.media_event.values import EventState
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from tests.contract.feed.notebook import Notebook, consuming
-from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, delete, forget, held, make, positions, relaying
+from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, delete, forget, make, positions, positions_in, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.connection import KafkaConnection
@@ -35,17 +36,17 @@ def relayed(url: str, name: str) -> int:
 
 
 async def fetched(feed: Feed, after: int, *, through: int, close: bool = True) -> list[int]:
-    """All positions up to `through`, as batches give them."""
-    found: list[int] = []
+    """Return all positions up to `through`, as batches give them."""
+    fetched_positions: list[int] = []
     async with asyncio.timeout(60):
         while after < through:
             batch = await feed.fetch({0: after})
             assert all(position > after for position in positions(batch.records))
-            found += positions(batch.records)
+            fetched_positions += positions(batch.records)
             after = batch.through
     if close:
         await feed.close()
-    return found
+    return fetched_positions
 
 
 async def some_writes(inner: Core, count: int) -> int:
@@ -64,7 +65,7 @@ async def test_each_record_is_given_once_and_by_position(inner: Core, transport:
 
 @pytest.mark.parametrize("kinds", [None, ["event"]])
 async def test_a_batch_of_the_log_is_bounded_in_bytes(inner: Core, kinds: list[str] | None) -> None:
-    """By whole writes, also one that is larger."""
+    """A batch ends after a whole write, even if that is larger than the limit."""
     most = 40_000
     await event(inner, 1, title="small")
     await room(inner, 1, "north")
@@ -134,26 +135,26 @@ async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: 
     head = await some_writes(inner, 40)
     halves = []
     for shard in (0, 1):
-        feed, after, found = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
+        feed, after, read_positions = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
         async with asyncio.timeout(60):
             while after[shard] < head:
                 batch = await feed.fetch(after)
-                found += positions(batch.records)
+                read_positions += positions(batch.records)
                 after = {shard: batch.through}
         await feed.close()
-        halves.append(found)
+        halves.append(read_positions)
     assert sorted(halves[0] + halves[1]) == list(range(1, head + 1))
     assert halves[0]
     assert halves[1]
     feed, after = transport.feed(kinds=KINDS, shards=2), {0: head, 1: 0}
-    found = []
+    read_positions = []
     async with asyncio.timeout(60):
         while min(after.values()) < head:
             batch = await feed.fetch(after)
-            found += positions(batch.records)
+            read_positions += positions(batch.records)
             after = {0: head, 1: batch.through}
     await feed.close()
-    assert found == halves[1]
+    assert read_positions == halves[1]
 
 
 async def test_a_consumer_processes_all_in_order_and_continues_from_its_checkpoint(
@@ -196,7 +197,7 @@ async def test_a_frozen_consumer_writes_nothing_after_another_took_over(
 
 
 async def test_a_consumer_frozen_in_a_transaction_loses_its_shards(inner: Core, log_watcher: LogWatcher, database_url: str) -> None:
-    """The server ends it after five seconds: otherwise its lock would outlast its lease."""
+    """The server ends its transaction after five seconds: otherwise its lock would outlast its lease."""
     transport, frozen = Log(inner.database, log_watcher), Notebook()
     frozen.commit_waits = asyncio.Event()
     async with consuming(inner, transport, frozen, lease=0.5, frozen=True):
@@ -258,7 +259,7 @@ async def test_a_record_that_cannot_be_processed_is_parked_with_later_ones_of_it
 async def test_a_write_of_two_aggregates_waits_for_a_parked_record_of_one_of_them_only(
     inner: Core, transport: Transport, database_url: str
 ) -> None:
-    """Also where a record beside it is parked, for which every write is tried for itself."""
+    """This holds even if a record next to it is parked, for which every write is tried separately."""
     notebook = Notebook()
     notebook.poison = {f"event:{UUID(int=2)}", f"event:{UUID(int=4)}"}
     await event(inner, 2)
@@ -328,7 +329,7 @@ async def test_a_topic_that_was_deleted_is_filled_again_and_a_consumer_that_lagg
             await until(lambda: len(taken(database_url)) == head)
         await until(lambda: relayed(database_url, name) == head)
     assert taken(database_url) == list(range(1, head + 1))
-    assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == list(range(1, head + 1))
+    assert sorted(await asyncio.to_thread(positions_in, kafka, topics.of("event"))) == list(range(1, head + 1))
 
 
 async def test_a_topic_with_too_few_partitions_needs_an_operator(
@@ -345,7 +346,7 @@ async def test_a_topic_with_too_few_partitions_needs_an_operator(
 async def test_a_feed_that_may_keep_nothing_waiting_gives_everything_in_order(
     inner: Core, log_watcher: LogWatcher, kafka: str, topics_prefix: str
 ) -> None:
-    """Then only the partition that the others wait for is read."""
+    """The feed then reads only the partition that the others wait for."""
     connection, topics, past = KafkaConnection(kafka), Topics(topics_prefix), Log(inner.database, log_watcher)
     async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 60)
@@ -365,7 +366,7 @@ async def test_a_relay_without_its_checkpoint_sends_nothing_twice(
     async with relaying(inner, log_watcher, bootstrap=kafka, topics=topics):
         head = await some_writes(inner, 10)
         await until(lambda: relayed(database_url, name) == head)
-    assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == list(range(1, head + 1))
+    assert sorted(await asyncio.to_thread(positions_in, kafka, topics.of("event"))) == list(range(1, head + 1))
 
 
 async def test_a_consumer_changes_its_transport_without_a_loss_or_a_repeat(

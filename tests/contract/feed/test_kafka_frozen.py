@@ -1,4 +1,4 @@
-"""A broker that is down at the start, comes, is frozen and goes on: its consumer loses and doubles nothing."""
+"""A broker that is down at the start, comes up, is frozen and continues: its consumer loses and doubles nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("effects")
 async def test_a_real_broker_that_is_frozen_stopped_and_back(
     inner: Core, log_watcher: LogWatcher, tmp_path: Path, database_url: str
 ) -> None:
-    """With the product's own patience."""
+    """The consumer uses the product's own time limits."""
     broker, topics = Broker(tmp_path / "kafka"), Topics("frozen")
     bootstrap = await asyncio.to_thread(broker.start)
     log = Log(inner.database, log_watcher)
@@ -57,7 +57,7 @@ async def test_a_real_broker_that_is_frozen_stopped_and_back(
                 broker.thaw()
                 await goes_on(by_log=False)
                 await goes_on(by_log=False)
-            found = taken(database_url)
-        assert found == list(range(1, len(found) + 1))
+            records = taken(database_url)
+        assert records == list(range(1, len(records) + 1))
     finally:
         await asyncio.to_thread(broker.stop)

@@ -1,4 +1,4 @@
-"""The broker is killed in the middle of a page, again and again: the relay goes on by itself, and loses nothing."""
+"""A broker that is killed in the middle of a page, again and again: the relay continues automatically, and loses nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deploy.kafka.broker import Broker
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent
 from tests.contract.feed.test_feeds import relayed, some_writes
-from tests.contract.feed.transports import KINDS, held
+from tests.contract.feed.transports import KINDS, positions_in
 from tests.projections.log.helpers import until
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
@@ -48,7 +48,7 @@ class Watched(KafkaRelay):
 async def test_a_broker_that_is_killed_in_the_middle_of_a_page_stops_nothing_for_good(
     inner: Core, log_watcher: LogWatcher, tmp_path: Path, database_url: str, thorough: bool
 ) -> None:
-    """It is frozen first, so that a page is surely under way when it is killed."""
+    """The broker is frozen first, so that a page is certainly in progress when it is killed."""
     broker, topics = Broker(tmp_path / "kafka"), Topics("killed")
     connection = KafkaConnection(await asyncio.to_thread(broker.start))
     relay = Watched(
@@ -74,8 +74,8 @@ async def test_a_broker_that_is_killed_in_the_middle_of_a_page_stops_nothing_for
             await asyncio.to_thread(broker.kill)
             await asyncio.to_thread(broker.start)
         await until(lambda: relayed(database_url, name) == head)
-        found = await asyncio.to_thread(held, connection.bootstrap, topics.of("event"))
+        positions = await asyncio.to_thread(positions_in, connection.bootstrap, topics.of("event"))
     finally:
         await relay.stop()
         await asyncio.to_thread(broker.stop)
-    assert sorted(set(found)) == list(range(1, head + 1))
+    assert sorted(set(positions)) == list(range(1, head + 1))

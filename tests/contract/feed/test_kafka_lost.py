@@ -1,4 +1,4 @@
-"""A broker that lost its data comes back as another cluster: the relay fills it from the log's beginning, and consumers go on."""
+"""A broker that lost its data comes back as another cluster: the relay fills it from the log's beginning; consumers continue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deploy.kafka.broker import Broker
 from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import some_writes, taken
-from tests.contract.feed.transports import Kafka, Log, held, relaying
+from tests.contract.feed.transports import Kafka, Log, positions_in, relaying
 from tests.projections.log.helpers import until
 from workers.adapters.kafka.topics import Topics
 
@@ -40,6 +40,6 @@ async def test_a_cluster_that_lost_its_data_is_filled_again_without_loss_or_repe
                 head = await some_writes(inner, 5)
                 await until(lambda: len(taken(database_url)) == head, seconds=90)
         assert taken(database_url) == list(range(1, head + 1))
-        assert sorted(set(await asyncio.to_thread(held, bootstrap, topics.of("event")))) == list(range(1, head + 1))
+        assert sorted(set(await asyncio.to_thread(positions_in, bootstrap, topics.of("event")))) == list(range(1, head + 1))
     finally:
         await asyncio.to_thread(broker.stop)

@@ -49,7 +49,7 @@ ssl.truststore.location={folder}/ca.pem
 
 
 def certificate(folder: Path) -> Path:
-    """One that is signed by itself, for the address of the broker; with its key in `broker.pem`."""
+    """Create a self-signed certificate for the address of the broker, with its key in `broker.pem`."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a broker of a test")])
     made = (
@@ -147,8 +147,8 @@ async def test_more_replicas_than_brokers_need_an_operator(inner: Core, secured:
 def _committed(connection: KafkaConnection, group: str) -> dict[str, int]:
     admin = KafkaAdminClient(**connection.arguments)
     try:
-        found = admin.list_group_offsets(group)[group]
-        return {str(partition): one.offset for partition, one in found.items() if one.offset > 0}
+        offsets = admin.list_group_offsets(group)[group]
+        return {str(partition): committed.offset for partition, committed in offsets.items() if committed.offset > 0}
     finally:
         admin.close()
 

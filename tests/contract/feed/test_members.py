@@ -22,12 +22,12 @@ from workers.kernel.log_feed import LogFeed
 pytestmark = pytest.mark.usefixtures("effects")
 LEASE = 0.4
 LONG = 2.0
-"""One that a busy machine does not lose."""
+"""The length of a lease that a busy machine does not lose."""
 _HELD = "SELECT extract(epoch FROM held_until) FROM consumer_shards WHERE consumer = 'notebook' AND owner IS NOT NULL"
 
 
 class Slow(Notebook):
-    """Its start takes three leases."""
+    """A handler whose start takes three leases."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Slow(Notebook):
 
 
 class Old(Notebook):
-    """Of a version that does not know one topic."""
+    """A handler of a version that does not know one topic."""
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         if any(record.position == 3 for record in records):
@@ -51,14 +51,14 @@ class Old(Notebook):
 async def test_a_start_that_takes_three_leases_keeps_the_shard(inner: Core, log_watcher: LogWatcher, database_url: str) -> None:
     transport = Log(inner.database, log_watcher)
     head = await some_writes(inner, 5)
-    one, other = Slow(database_url), Slow(database_url)
-    async with consuming(inner, transport, one, lease=LONG):
-        await until(lambda: one.begun)
-        async with consuming(inner, transport, other, lease=LONG):
+    first, second = Slow(database_url), Slow(database_url)
+    async with consuming(inner, transport, first, lease=LONG):
+        await until(lambda: first.begun)
+        async with consuming(inner, transport, second, lease=LONG):
             await until(lambda: len(taken(database_url)) == head)
             more = await some_writes(inner, 12)
             await until(lambda: len(taken(database_url)) == more)
-    assert (one.begun, other.begun) == ([0], [])
+    assert (first.begun, second.begun) == ([0], [])
     assert taken(database_url) == list(range(1, more + 1))
     assert rows(database_url, "SELECT epoch FROM consumer_shards WHERE consumer = 'notebook'") == [(1,)]
 

@@ -1,4 +1,4 @@
-"""The outcomes of jobs over every transport: each owner is told once, also when processes are killed between."""
+"""The outcomes of jobs over every transport: each owner is notified once, even if processes are killed in between."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ async def running(inner: Core, transport: Transport, *, kind: type[OutcomeOrders
 
 
 async def settled(inner: Core) -> None:
-    """Until the consumer has read to the head, and nothing is left to do."""
+    """Wait until the consumer has read to the head, and nothing remains to do."""
     through = await head(inner.database)
     async with asyncio.timeout(60):
         while True:
             read = await inner.database.rows("SELECT min(position) FROM consumer_shards WHERE consumer = %s", (CONSUMER,))
-            left = await inner.database.rows("SELECT count(*) FROM orders")
-            if (read[0][0] or 0) >= through and left == [(0,)]:
+            remaining = await inner.database.rows("SELECT count(*) FROM orders")
+            if (read[0][0] or 0) >= through and remaining == [(0,)]:
                 return
             await asyncio.sleep(0.02)
 

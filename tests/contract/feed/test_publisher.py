@@ -1,4 +1,4 @@
-"""The publisher to Kafka: what it does when a part of a page arrives, and what errors of Kafka mean."""
+"""The publisher to Kafka: its behaviour when a part of a page arrives, and the meaning of Kafka's errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from projections.consumers.timeline import Origin
 from projections.kernel.background_task import OperatorNeeded
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, read
-from tests.contract.feed.transports import KINDS, Kafka, Log, held, relaying
+from tests.contract.feed.transports import KINDS, Kafka, Log, positions_in, relaying
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from workers.adapters.kafka.cluster import cluster_id
@@ -33,7 +33,7 @@ SMALL = {"max.message.bytes": "4000"}
 
 
 class FirstFails:
-    """A producer that loses the first record that it is given, and sends the others."""
+    """A producer that loses its first record, and sends the others."""
 
     def __init__(self, producer: Any) -> None:
         self._producer = producer
@@ -81,14 +81,16 @@ async def test_when_a_later_record_arrives_without_an_earlier_one_both_are_sent_
         await begun(publisher)
         with pytest.raises(Unavailable):
             await publisher.publish(page, after=0)
-        assert await asyncio.to_thread(held, kafka, topics.of("event")) == [2], "the test has made the hole"
+        assert await asyncio.to_thread(positions_in, kafka, topics.of("event")) == [2], "the test has made the hole"
         publisher.fails = False
         await begun(publisher)
         await publisher.publish(page, after=0)
-        assert await asyncio.to_thread(held, kafka, topics.of("event")) == [2, 1, 2]
+        assert await asyncio.to_thread(positions_in, kafka, topics.of("event")) == [2, 1, 2]
         await begun(publisher)
         await publisher.publish(page, after=0)
-        assert await asyncio.to_thread(held, kafka, topics.of("event")) == [2, 1, 2], "all of it is there: nothing is sent again"
+        assert await asyncio.to_thread(positions_in, kafka, topics.of("event")) == [2, 1, 2], (
+            "all of it is there: nothing is sent again"
+        )
     finally:
         await publisher.close()
 
@@ -131,7 +133,7 @@ async def test_a_record_that_is_too_large_for_the_topic_is_sent_without_its_cont
         (event.position, event.state) for event in await read(inner.database, 0)
     ]
     assert not rows(database_url, "SELECT FROM parked_records")
-    assert sorted(await asyncio.to_thread(held, kafka, Topics(topics_prefix).of("event"))) == [1, 2, 3, 4]
+    assert sorted(await asyncio.to_thread(positions_in, kafka, Topics(topics_prefix).of("event"))) == [1, 2, 3, 4]
 
 
 async def test_a_topic_that_comes_to_take_less_is_asked_again(
@@ -146,7 +148,7 @@ async def test_a_topic_that_comes_to_take_less_is_asked_again(
         await event(inner, 2, description="y" * 9000)
         await until(lambda: rows(database_url, at, name, 2))
     assert not rows(database_url, "SELECT FROM parked_records")
-    assert sorted(await asyncio.to_thread(held, kafka, topics.of("event"))) == [1, 2]
+    assert sorted(await asyncio.to_thread(positions_in, kafka, topics.of("event"))) == [1, 2]
 
 
 async def test_a_batch_has_few_records_that_were_too_large(small_topic: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,9 +197,13 @@ def test_errors_of_kafka_are_tried_again_stop_the_relay_or_park_a_record(
 
 async def test_a_wave_has_no_more_for_a_partition_than_one_batch(inner: Core) -> None:
     await event(inner, 1)
-    (one,) = await read(inner.database, 0)
-    large = LoggedEvent(1, one.stream, 1, one.topic, one.event_id, b"x" * 300_000, one.metadata, one.recorded_at)
-    other = LoggedEvent(1, f"event:{UUID(int=2)}", 1, one.topic, one.event_id, b"x", one.metadata, one.recorded_at)
+    (template,) = await read(inner.database, 0)
+    large = LoggedEvent(
+        1, template.stream, 1, template.topic, template.event_id, b"x" * 300_000, template.metadata, template.recorded_at
+    )
+    other = LoggedEvent(
+        1, f"event:{UUID(int=2)}", 1, template.topic, template.event_id, b"x", template.metadata, template.recorded_at
+    )
 
     def place(event: LoggedEvent) -> TopicPartition:
         return TopicPartition("event", UUID(event.key).int)
@@ -206,5 +212,5 @@ async def test_a_wave_has_no_more_for_a_partition_than_one_batch(inner: Core) ->
         return [len(wave) for wave in waves(events, place=place, largest={"event": largest})]
 
     assert sizes([large, large, other, large, other], 8_000_000) == [3, 1, 1]
-    assert sizes([one] * 50, 8_000_000) == [50]
-    assert sizes([one] * 3, 2_000) == [1, 1, 1]
+    assert sizes([template] * 50, 8_000_000) == [50]
+    assert sizes([template] * 3, 2_000) == [1, 1, 1]

@@ -30,9 +30,9 @@ def stream(number: int) -> str:
 
 @pytest.fixture
 async def notebook(inner: Core, log_watcher: LogWatcher) -> AsyncIterator[Notebook]:
-    one = Notebook()
-    async with consuming(inner, Log(inner.database, log_watcher), one, lease=LEASE):
-        yield one
+    new_notebook = Notebook()
+    async with consuming(inner, Log(inner.database, log_watcher), new_notebook, lease=LEASE):
+        yield new_notebook
 
 
 async def parked_writes(inner: Core, notebook: Notebook, count: int) -> None:
@@ -56,7 +56,7 @@ async def test_where_the_first_fails_again_the_later_ones_wait(inner: Core, note
 
 
 async def test_a_request_that_comes_while_an_earlier_one_fails_is_kept(inner: Core, notebook: Notebook, database_url: str) -> None:
-    """The fault is mended in that moment."""
+    """The fault is mended at that moment."""
     await parked_writes(inner, notebook, 3)
 
     async def mended() -> None:
@@ -70,7 +70,7 @@ async def test_a_request_that_comes_while_an_earlier_one_fails_is_kept(inner: Co
 
 
 async def test_what_is_parked_after_the_request_is_tried_too(inner: Core, notebook: Notebook, database_url: str) -> None:
-    """Somebody goes on writing to the aggregate all the time."""
+    """Another process writes to the aggregate all the time."""
     await parked_writes(inner, notebook, 2)
     notebook.poison = set()
     await ParkedRecords(inner.database).request_replay("notebook")
@@ -107,8 +107,8 @@ async def test_large_records_are_read_in_parts(inner: Core, database_url: str) -
     parked = ParkedRecords(inner.database)
 
     async def wanted(after: int, *, limit: int = 100, most: int = 20_000) -> tuple[list[int], bool]:
-        found, complete = await parked.to_replay("other", after=after, limit=limit, most=most)
-        return [position for position, _, _ in found], complete
+        records, complete = await parked.to_replay("other", after=after, limit=limit, most=most)
+        return [position for position, _, _ in records], complete
 
     assert [await wanted(after) for after in (0, 3, 4, 5)] == [([1, 2], False), ([4, 5], True), ([5], True), ([], True)]
     assert [await wanted(0, limit=limit, most=200_000) for limit in (3, 5)] == [([1, 2, 3], False), ([1, 2, 3, 4, 5], True)]

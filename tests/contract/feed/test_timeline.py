@@ -20,7 +20,7 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.reader import read
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import fetched, relayed, some_writes, taken
-from tests.contract.feed.transports import KINDS, Kafka, Log, held, relaying
+from tests.contract.feed.transports import KINDS, Kafka, Log, positions_in, relaying
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
@@ -46,7 +46,7 @@ async def running(home: Path) -> AsyncIterator[tuple[str, Core, LogWatcher]]:
         await asyncio.to_thread(server.stop)
 
 
-def told(caplog: pytest.LogCaptureFixture, text: str) -> bool:
+def has_logged(caplog: pytest.LogCaptureFixture, text: str) -> bool:
     return any(text in record.getMessage() for record in caplog.records)
 
 
@@ -55,8 +55,8 @@ async def test_a_restored_log_under_a_kafka_that_has_more(
 ) -> None:
     topics, home, saved = Topics(topics_prefix), tmp_path / "home", tmp_path / "saved"
     async with running(home) as (url, inner, watcher), relaying(inner, watcher, bootstrap=kafka, topics=topics) as name:
-        kept = await some_writes(inner, 10)
-        await until(lambda: relayed(url, name) == kept)
+        restored_head = await some_writes(inner, 10)
+        await until(lambda: relayed(url, name) == restored_head)
     shutil.copytree(home / "postgres", saved, symlinks=True, copy_function=shutil.copy2)
     async with running(home) as (url, inner, watcher), relaying(inner, watcher, bootstrap=kafka, topics=topics) as name:
         lost = await some_writes(inner, 10)
@@ -65,15 +65,15 @@ async def test_a_restored_log_under_a_kafka_that_has_more(
     async with running(home) as (url, inner, watcher):
         for number in range(30):
             await event(inner, 100 + number, title="of the new time")
-        head = kept + 30
-        before = await asyncio.to_thread(held, kafka, topics.of("event"))
+        head = restored_head + 30
+        before = await asyncio.to_thread(positions_in, kafka, topics.of("event"))
         with caplog.at_level(logging.ERROR):
             async with relaying(inner, watcher, bootstrap=kafka, topics=topics) as name:
-                await until(lambda: told(caplog, f"medialedger restored --since {kept}"))
-                assert relayed(url, name) == kept
-        assert await asyncio.to_thread(held, kafka, topics.of("event")) == before, "nothing was sent"
+                await until(lambda: has_logged(caplog, f"medialedger restored --since {restored_head}"))
+                assert relayed(url, name) == restored_head
+        assert await asyncio.to_thread(positions_in, kafka, topics.of("event")) == before, "nothing was sent"
         async with await psycopg.AsyncConnection.connect(url) as owner:
-            assert await begin_epoch(owner, since=kept, reason="a test") == (2, kept)
+            assert await begin_epoch(owner, since=restored_head, reason="a test") == (2, restored_head)
         async with relaying(inner, watcher, bootstrap=kafka, topics=topics) as name:
             await until(lambda: relayed(url, name) == head)
             transport = Kafka(inner.database, Log(inner.database, watcher), bootstrap=kafka, topics=topics)
@@ -90,7 +90,7 @@ async def test_a_restored_log_under_a_kafka_that_has_more(
 
 
 def _put_back(saved: Path, data: Path) -> None:
-    """With owner and modes, as an operator does."""
+    """Restore the files with owner and modes, as an operator does."""
     owner = data.stat()
     shutil.rmtree(data)
     shutil.copytree(saved, data, symlinks=True)
@@ -107,7 +107,7 @@ async def test_a_checkpoint_beyond_the_log_stops_its_consumer_until_an_epoch_beg
         await until(lambda: taken(database_url) == [1])
     rows(database_url, "UPDATE consumer_shards SET position = 1000 RETURNING 1")
     async with consuming(inner, transport, Notebook(), lease=0.5):
-        await until(lambda: told(caplog, "its checkpoint is 1000, but the log ends at 1"))
+        await until(lambda: has_logged(caplog, "its checkpoint is 1000, but the log ends at 1"))
         await event(inner, 2)
         async with await psycopg.AsyncConnection.connect(database_url) as owner:
             assert await begin_epoch(owner, since=1, reason="a test") == (2, 1)
@@ -118,14 +118,14 @@ async def test_a_checkpoint_beyond_the_log_stops_its_consumer_until_an_epoch_beg
 async def test_a_checkpoint_that_goes_back_is_followed(
     inner: Core, log_watcher: LogWatcher, effects: str, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As when the database is restored under a process that lives on."""
+    """The checkpoint goes back when the database is restored under a running process."""
     transport = Log(inner.database, log_watcher)
     async with consuming(inner, transport, Notebook(), lease=0.5):
         head = await some_writes(inner, 5)
         await until(lambda: len(taken(database_url)) == head)
         rows(database_url, "UPDATE consumer_shards SET position = 2 RETURNING 1")
         await until(lambda: taken(database_url)[head:] == list(range(3, head + 1)))
-    assert told(caplog, "its checkpoint has gone back")
+    assert has_logged(caplog, "its checkpoint has gone back")
 
 
 @pytest.mark.parametrize("payload", ["1000000", "nonsense", "", "-5", "9" * 400])

@@ -66,11 +66,11 @@ class MemoryFeed:
         return position is not None and record.position > position
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 class MemoryBroker(MemoryFeed):
-    """The twin of a broker. `fault` is what it does instead of giving records."""
+    """The twin of a broker. `fault` is raised instead of giving records."""
 
     fault: str | None = None
 
@@ -92,7 +92,7 @@ class MemoryBroker(MemoryFeed):
 
 
 class Fallback:
-    """The log beside a broker that comes and goes."""
+    """The log as the fallback of a broker that comes and goes."""
 
     def __init__(self, database: Database, log_watcher: LogWatcher) -> None:
         self._database = database
@@ -105,7 +105,7 @@ class Fallback:
 
 
 class _ComesAndGoes(MemoryBroker):
-    """Gives three batches, then fails until somebody asks whether it is back."""
+    """Gives three batches, then fails until it is asked whether it is back."""
 
     _given = 0
 
@@ -137,7 +137,7 @@ class Log:
 
 
 class Kafka:
-    """With a relay that runs as long as the test."""
+    """Kafka with a relay that runs as long as the test."""
 
     def __init__(self, database: Database, past: Log, *, bootstrap: str, topics: Topics) -> None:
         self._database = database
@@ -151,7 +151,7 @@ class Kafka:
         return KafkaFeed(connection, self._topics, database=self._database, past=past, kinds=kinds, shards=shards)
 
     async def ready(self) -> None:
-        """The relay has made the topics."""
+        """Wait until the relay has created the topics."""
         feed = self.feed(kinds=KINDS)
         async with asyncio.timeout(60):
             while True:
@@ -164,7 +164,7 @@ class Kafka:
 async def relaying(
     inner: Core, log_watcher: LogWatcher, *, bootstrap: str | KafkaConnection, topics: Topics, limit: int = 20
 ) -> AsyncIterator[str]:
-    """The relay's name as a consumer. A small page, so that several of them are needed."""
+    """Run the relay and yield its name as a consumer. Its pages are small, so that several of them are needed."""
     connection = KafkaConnection(bootstrap) if isinstance(bootstrap, str) else bootstrap
     relay = KafkaRelay(
         inner.database,
@@ -185,7 +185,7 @@ async def relaying(
 
 
 def forget(bootstrap: str, topic: str) -> None:
-    """What retention does: all that a topic holds is gone, its offsets go on."""
+    """Delete all records of a topic like retention does; its offsets continue."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.delete_records(dict.fromkeys(_partitions(topic), -1))
@@ -202,7 +202,7 @@ def delete(bootstrap: str, topic: str) -> None:
 
 
 def make(bootstrap: str, topic: str, *, partitions: int) -> None:
-    """As a broker that creates topics by itself does, when somebody looks for one."""
+    """Create a topic like a broker that creates topics automatically on a look-up."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
@@ -210,17 +210,19 @@ def make(bootstrap: str, topic: str, *, partitions: int) -> None:
         admin.close()
 
 
-def held(bootstrap: str, topic: str) -> list[int]:
-    """The positions of all records of a topic."""
+def positions_in(bootstrap: str, topic: str) -> list[int]:
+    """Return the positions of all records of a topic."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
     try:
         consumer.assign(_partitions(topic))
         consumer.seek_to_beginning()
-        ends, found = consumer.end_offsets(_partitions(topic)), list[int]()
+        ends, positions = consumer.end_offsets(_partitions(topic)), list[int]()
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             polled = consumer.poll(timeout_ms=500).values()
-            found += [cloud_event.logged_event(one.headers, one.value)[0].position for records in polled for one in records]
-        return found
+            positions += [
+                cloud_event.logged_event(record.headers, record.value)[0].position for records in polled for record in records
+            ]
+        return positions
     finally:
         consumer.close()
 

@@ -23,7 +23,7 @@ from workers.bucket_ports import BucketAddress
 class Stage:
     files: MediaFiles
     put: Callable[[str, bytes], None]
-    """Also under a name that begins with a dot."""
+    """Writes a file, even under a name that begins with a dot."""
 
 
 def in_directory(root: Path) -> Stage:

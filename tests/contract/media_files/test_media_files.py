@@ -1,4 +1,4 @@
-"""What every store of published files does."""
+"""The behaviour of every store of published files."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ async def paths(stage: Stage, folder: str, limit: int = 100) -> list[str]:
 
 
 async def test_a_file_is_found_with_its_size_and_time(filled: Stage) -> None:
-    found = await filled.files.find("match/match.mp4")
-    assert found is not None
-    assert (found.path, found.size) == ("match/match.mp4", 5)
-    assert found.modified.tzinfo is UTC
-    assert [file.modified for file in await filled.files.list("match", limit=10) if file.path == found.path] == [found.modified]
+    match = await filled.files.find("match/match.mp4")
+    assert match is not None
+    assert (match.path, match.size) == ("match/match.mp4", 5)
+    assert match.modified.tzinfo is UTC
+    assert [file.modified for file in await filled.files.list("match", limit=10) if file.path == match.path] == [match.modified]
 
 
 @pytest.mark.parametrize("path", _NOT_THERE, ids=range(len(_NOT_THERE)))
@@ -89,9 +89,9 @@ async def test_a_file_is_read_up_to_the_limit(filled: Stage) -> None:
 
 async def test_an_empty_file_is_there(filled: Stage) -> None:
     filled.put("match/empty", b"")
-    found = await filled.files.find("match/empty")
-    assert found is not None
-    assert found.size == 0
+    file = await filled.files.find("match/empty")
+    assert file is not None
+    assert file.size == 0
     assert await filled.files.read("match/empty", limit=0) == b""
 
 
@@ -103,9 +103,9 @@ async def test_a_removed_file_is_not_there_and_others_are(filled: Stage) -> None
 
 
 async def test_a_file_that_was_replaced_is_not_removed_instead(filled: Stage) -> None:
-    found = await filled.files.find("match/match.mp4")
+    file = await filled.files.find("match/match.mp4")
     filled.put("match/match.mp4", b"of somebody else")
-    await filled.files.remove("match/match.mp4", only=found)
+    await filled.files.remove("match/match.mp4", only=file)
     assert await filled.files.read("match/match.mp4", limit=100) == b"of somebody else"
     await filled.files.remove("match/match.mp4", only=await filled.files.find("match/match.mp4"))
     assert await filled.files.find("match/match.mp4") is None
@@ -119,12 +119,12 @@ async def test_names_may_have_any_other_characters(filled: Stage) -> None:
 
 
 async def test_a_file_is_replaced_unless_it_has_changed(filled: Stage) -> None:
-    found = await filled.files.find("match/match.mp4")
-    assert found is not None
-    assert await filled.files.replace(found, b"another")
+    file = await filled.files.find("match/match.mp4")
+    assert file is not None
+    assert await filled.files.replace(file, b"another")
     assert await filled.files.read("match/match.mp4", limit=10) == b"another"
-    assert not await filled.files.replace(found, b"too late")
+    assert not await filled.files.replace(file, b"too late")
     assert await filled.files.read("match/match.mp4", limit=10) == b"another"
     await filled.files.remove("match/match.mp4")
-    assert not await filled.files.replace(found, b"gone")
+    assert not await filled.files.replace(file, b"gone")
     assert await paths(filled, "match") == ["match/assets/goal.jpg"]

@@ -1,4 +1,4 @@
-"""The strategies of status checks, against servers that tell a state, and against those that do not."""
+"""The strategies of status checks, against servers that report a state, and against servers that do not."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ async def test_the_api_of_a_server_gets_its_key_and_nobody_else_does(
 
 
 async def silence_of_all(outbound: GuardedClient, watched: WatchedPoint, *, key: str) -> None:
-    """Every strategy but the API is asked too."""
+    """Check that every strategy except the API is tried, too."""
     for strategy in (ARCHIVE, API, PHP, TIMESTAMP):
         try:
             await asked(outbound, replace(watched, strategy=strategy), key=key)

@@ -24,24 +24,24 @@ QUICK = ServiceLimits(poll=0.02, patience=0.5, request=5.0, pause=0.1)
 
 
 class World(Protocol):
-    """What is there. `broken` resources do not come up and do not go; `held` ones do not until they are `freed`."""
+    """The existing resources. After `break_resource` until `mend`, and after `hold` until `free`, one does not come up or go."""
 
     def up(self, key: str) -> list[str]: ...
 
-    def broken(self, name: str) -> None: ...
+    def break_resource(self, name: str) -> None: ...
 
-    def mended(self, name: str) -> None: ...
+    def mend(self, name: str) -> None: ...
 
-    def held(self, name: str) -> None: ...
+    def hold(self, name: str) -> None: ...
 
-    def freed(self, name: str) -> None: ...
+    def free(self, name: str) -> None: ...
 
     async def reached(self, key: str, *, up: str) -> None:
-        """A run has made this resource, and waits for the next."""
+        """Wait until a run has created this resource and waits for the next."""
 
 
 class Stage:
-    """A provisioner of a template. `another` is that of another process."""
+    """A provisioner of a template. `another` belongs to another process."""
 
     def __init__(self, provisioner: Provisioner, another: Provisioner, *, world: World | None, settings: Mapping[str, str]) -> None:
         self.provisioner, self.another = provisioner, another
@@ -70,7 +70,7 @@ class Stage:
 
 
 class InMemory:
-    """What a twin has made, and what the service has that works with one."""
+    """The resources of a twin, or of the service that works with one."""
 
     def __init__(self, infrastructure: MemoryProvisioner) -> None:
         self._infrastructure = infrastructure
@@ -78,16 +78,16 @@ class InMemory:
     def up(self, key: str) -> list[str]:
         return sorted(self._infrastructure.up[key])
 
-    def broken(self, name: str) -> None:
+    def break_resource(self, name: str) -> None:
         self._infrastructure.broken.add(name)
 
-    def mended(self, name: str) -> None:
+    def mend(self, name: str) -> None:
         self._infrastructure.broken.discard(name)
 
-    def held(self, name: str) -> None:
+    def hold(self, name: str) -> None:
         self._infrastructure.gates[name] = asyncio.Event()
 
-    def freed(self, name: str) -> None:
+    def free(self, name: str) -> None:
         self._infrastructure.gates[name].set()
 
     async def reached(self, key: str, *, up: str) -> None:
@@ -106,18 +106,18 @@ class OnDisk:
     def up(self, key: str) -> list[str]:
         return self._site.up_of(key)
 
-    def broken(self, name: str) -> None:
+    def break_resource(self, name: str) -> None:
         for mark in (f"fail-{name}", f"fail-down-{name}"):
             self._site.mark(mark)
 
-    def mended(self, name: str) -> None:
+    def mend(self, name: str) -> None:
         for mark in (f"fail-{name}", f"fail-down-{name}"):
             (self._site.there / mark).unlink()
 
-    def held(self, name: str) -> None:
+    def hold(self, name: str) -> None:
         self._site.mark(f"hold-{name}")
 
-    def freed(self, name: str) -> None:
+    def free(self, name: str) -> None:
         (self._site.there / f"hold-{name}").unlink()
 
     async def reached(self, key: str, *, up: str) -> None:

@@ -1,4 +1,4 @@
-"""What every provisioner does, in few tests: each run of Terraform costs a second."""
+"""The behaviour of every provisioner, in few tests: each run of Terraform costs a second."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def test_nothing_was_ever_made(stage: Stage) -> None:
 async def test_what_exists_changes_only_with_leave_and_a_part_goes(making: Stage) -> None:
     made = await provide(making, "k", A)
     assert str(made.resources[0]["ipAddress"]).startswith("198.51.100.")
-    kept = await provide(making, "k", LARGE, B)
-    assert (names(kept), making.world.up("k"), kept.reason) == (["a", "b"], ["a", "b"], "")
+    unchanged = await provide(making, "k", LARGE, B)
+    assert (names(unchanged), making.world.up("k"), unchanged.reason) == (["a", "b"], ["a", "b"], "")
     changed = await provide(making, "k", LARGE, B, allow_updates=True)
     assert (sizes(changed), making.world.up("k")) == (["large", "small"], ["a", "b"])
     part = await provide(making, "k", B)
@@ -48,37 +48,37 @@ async def test_what_exists_changes_only_with_leave_and_a_part_goes(making: Stage
 
 
 async def test_what_does_not_come_up_comes_up_later_and_what_does_not_go_is_left(making: Stage) -> None:
-    making.world.broken("b")
-    found = await provide(making, "k", A, B)
-    assert (names(found), making.world.up("k"), found.exists) == (["a"], ["a"], True)
-    assert found.reason
-    making.world.mended("b")
+    making.world.break_resource("b")
+    provided = await provide(making, "k", A, B)
+    assert (names(provided), making.world.up("k"), provided.exists) == (["a"], ["a"], True)
+    assert provided.reason
+    making.world.mend("b")
     assert names(await provide(making, "k", A, B)) == ["a", "b"]
-    making.world.broken("a")
-    left = await provide(making, "k")
-    assert (left.left, left.exists, making.world.up("k")) == (True, True, ["a"])
-    assert left.reason
-    making.world.mended("a")
+    making.world.break_resource("a")
+    gone = await provide(making, "k")
+    assert (gone.left, gone.exists, making.world.up("k")) == (True, True, ["a"])
+    assert gone.reason
+    making.world.mend("a")
     assert (await provide(making, "k")).exists is False
 
 
 async def halted(making: Stage, key: str) -> Provided:
     """A run in the middle: `a` is up, `b` is not."""
     halt = Halt()
-    making.world.held("b")
+    making.world.hold("b")
     running = asyncio.create_task(making.provisioner.provide(making.desired(key, A, B), progress=Notes(), halt=halt))
     await making.world.reached(key, up="a")
     halt.set()
     async with asyncio.timeout(60):
-        found = await running
-    assert (found.reason, found.exists) == ("it was interrupted", True)
-    return found
+        provided = await running
+    assert (provided.reason, provided.exists) == ("it was interrupted", True)
+    return provided
 
 
 async def test_what_is_cancelled_in_the_middle_goes(making: Stage) -> None:
     await halted(making, "k")
     wanted = making.desired("k")
-    making.world.freed("b")
+    making.world.free("b")
     async with asyncio.timeout(60):
         gone = await making.another.provide(wanted, progress=Notes(), halt=NEVER)
     assert (gone.left, gone.exists, making.world.up("k")) == (False, False, [])
@@ -89,10 +89,10 @@ async def test_two_keys_side_by_side_and_a_successor_that_goes_on(making: Stage)
         return await provisioner.provide(making.desired(key, A, B), progress=Notes(), halt=NEVER)
 
     await halted(making, "k")
-    making.world.freed("b")
+    making.world.free("b")
     async with asyncio.timeout(120):
-        found = await asyncio.gather(through(making.another, "k"), through(making.provisioner, "l"))
-    assert [names(one) for one in found] == [["a", "b"], ["a", "b"]]
+        both = await asyncio.gather(through(making.another, "k"), through(making.provisioner, "l"))
+    assert [names(provided) for provided in both] == [["a", "b"], ["a", "b"]]
     assert [making.world.up(key) for key in ("k", "l")] == [["a", "b"], ["a", "b"]]
     assert (await provide(making, "k")).exists is False
     assert [making.world.up(key) for key in ("k", "l")] == [[], ["a", "b"]]

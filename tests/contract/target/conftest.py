@@ -1,4 +1,4 @@
-"""One stage for each kind of target, for all tests of a module that leave it as it was."""
+"""Fixtures of targets: one stage for each kind of target, for all tests of a module that leave it unchanged."""
 
 from __future__ import annotations
 

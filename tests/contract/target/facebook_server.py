@@ -19,12 +19,12 @@ _TURNS = {"LIVE_NOW": ("UNPUBLISHED", "LIVE")}
 
 
 class Refusal(Exception):
-    def __init__(self, status: int, code: int, subcode: int = 0, told: dict[str, Any] | None = None) -> None:
+    def __init__(self, status: int, code: int, subcode: int = 0, data: dict[str, Any] | None = None) -> None:
         super().__init__(code)
         self.status = status
         self.error = {"message": "refused", "type": "OAuthException", "code": code, "error_subcode": subcode}
-        if told is not None:
-            self.error["error_data"] = told
+        if data is not None:
+            self.error["error_data"] = data
 
 
 @dataclass
@@ -36,7 +36,8 @@ class Session:
 
 
 class FacebookServer:
-    """One page. `injected` are refusals for the next requests whose path ends so; `chunk` is how much it asks for at a time."""
+    """A server with one page. `injected` are refusals for the next requests whose path ends so; `chunk` is the size that it
+    requests at a time."""
 
     def __init__(self, *, chunk: int) -> None:
         self.chunk = chunk
@@ -50,7 +51,7 @@ class FacebookServer:
         self.seen: list[str] = []
         """Paths with their queries, as a proxy would log them."""
         self.lost: int | None = None
-        """Which of the next requests is carried out, but its answer does not arrive."""
+        """The number of the next request that is carried out, but whose answer does not arrive."""
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=64 * 1024**2)
@@ -65,7 +66,11 @@ class FacebookServer:
 
     @property
     def contents(self) -> dict[str, bytes]:
-        return {one.video: bytes(one.content) for one in self.sessions.values() if one.finished and one.video in self.videos}
+        return {
+            session.video: bytes(session.content)
+            for session in self.sessions.values()
+            if session.finished and session.video in self.videos
+        }
 
     def _guarded(self, handle: Any) -> Any:
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -86,10 +91,10 @@ class FacebookServer:
     def _admit(self, request: web.Request) -> None:
         if "access_token" in request.query or request.headers.get("authorization") != f"OAuth {self.token}":
             raise Refusal(400, 190, 463)
-        for one in self.injected:
-            if request.path.endswith(one[0]):
-                self.injected.remove(one)
-                status, code, subcode = one[1]
+        for refusal in self.injected:
+            if request.path.endswith(refusal[0]):
+                self.injected.remove(refusal)
+                status, code, subcode = refusal[1]
                 raise Refusal(status, code, subcode)
         if request.method != "GET" and not self.permissions >= PERMISSIONS:
             raise Refusal(403, 200)
@@ -116,7 +121,7 @@ class FacebookServer:
         return web.json_response({"upload_session_id": key, "video_id": video, **self._wanted(self.sessions[key])})
 
     async def _transfer(self, request: web.Request) -> web.Response:
-        """What arrives of a part that is cut off is not kept."""
+        """Receive a part. An interrupted part is discarded."""
         fields: dict[str, str] = {}
         chunk: bytes | None = None
         try:
@@ -185,20 +190,20 @@ class FacebookServer:
         key = request.match_info["node"]
         if key in ("me", PAGE):
             return web.json_response({"id": PAGE})
-        known = self.videos.get(key) or self.live.get(key)
-        if known is None:
+        node = self.videos.get(key) or self.live.get(key)
+        if node is None:
             raise Refusal(400, 100, 33)
         match request.method:
             case "GET":
                 fields = _fields(request, _VIDEO_FIELDS if key in self.videos else _LIVE_FIELDS)
-                return web.json_response({name: known[name] for name in {*fields, "id"} if name in known})
+                return web.json_response({name: node[name] for name in {*fields, "id"} if name in node})
             case "DELETE":
-                if known.get("status") == "LIVE":
+                if node.get("status") == "LIVE":
                     raise Refusal(400, 100, 2)
                 self.videos.pop(key, None)
                 self.live.pop(key, None)
             case "POST":
-                (self._change_video if key in self.videos else self._change_live)(known, dict(await request.post()))
+                (self._change_video if key in self.videos else self._change_live)(node, dict(await request.post()))
         return web.json_response({"success": True})
 
     def _change_video(self, video: dict[str, Any], form: dict[str, Any]) -> None:
@@ -223,19 +228,19 @@ class FacebookServer:
         live |= form
 
 
-def _fields(request: web.Request, known: set[str]) -> set[str]:
+def _fields(request: web.Request, known_fields: set[str]) -> set[str]:
     fields = set(request.query.get("fields", "id").split(","))
-    if not fields <= known:
+    if not fields <= known_fields:
         raise Refusal(400, 100)
     return fields
 
 
-def _listed(request: web.Request, found: list[dict[str, Any]], known: set[str]) -> web.Response:
-    fields, limit, start = _fields(request, known), 25, 0
+def _listed(request: web.Request, nodes: list[dict[str, Any]], known_fields: set[str]) -> web.Response:
+    fields, limit, start = _fields(request, known_fields), 25, 0
     with suppress(ValueError):
         limit, start = int(request.query.get("limit", limit)), int(request.query.get("after", 0))
-    page = [{name: one[name] for name in {*fields, "id"} if name in one} for one in found[start : start + limit]]
+    page = [{name: node[name] for name in {*fields, "id"} if name in node} for node in nodes[start : start + limit]]
     paging: dict[str, Any] = {"cursors": {"before": str(start), "after": str(start + limit)}}
-    if len(found) > start + limit:
+    if len(nodes) > start + limit:
         paging["next"] = f"https://graph.example/next?access_token={TOKEN}"
     return web.json_response({"data": page, "paging": paging})

@@ -1,4 +1,4 @@
-"""The twin of a target: keeps films in memory, in parts, and hears of what is shown and hidden."""
+"""The twin of a target: it stores films in memory, in parts, and receives what is shown and hidden."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PART = 65_536
 
 
 class MemoryTarget:
-    """Also the port `Targets`: it is the target of every destination. `part` is how many bytes of a film are sent before that is
-    saved; `fault` is what every call fails with."""
+    """A target in memory, and the port `Targets`: it is the target of every destination. `part` is how many bytes of a film are
+    sent before that is saved; `fault` is raised by every call."""
 
     capabilities = frozenset({"upload", "resume", "query", "publish", "unpublish", "update", "delete"})
 
@@ -23,15 +23,15 @@ class MemoryTarget:
         self._part = part
         self.fault: TargetFailed | None = None
         self.before: Callable[[], Awaitable[None]] | None = None
-        """What happens while it is asked."""
+        """Called during each call."""
         self.opened: list[tuple[Target, dict[str, Any]]] = []
         self.calls: list[str] = []
         self.files: dict[str, bytes] = {}
         self.unfinished: dict[str, bytes] = {}
-        self.told: dict[str, dict[str, Any]] = {}
-        """What it says of publications besides, by their ids."""
+        self.more_details: dict[str, dict[str, Any]] = {}
+        """Further details of publications, by their ids."""
         self.sent = 0
-        """All bytes, also those that were sent twice."""
+        """The number of bytes sent, including repeated ones."""
 
     def __call__(self, target: int, config: Mapping[str, Any]) -> MemoryTarget:
         self.opened.append((Target(target), dict(config)))
@@ -52,10 +52,10 @@ class MemoryTarget:
         await self._asked("upload")
         name, content = file_name(order), source.path.read_bytes()
         details = {"link": name, "size": source.size, "sha256": source.sha256}
-        known = state is not None and state.get("sha256") == source.sha256
-        if known and self.files.get(name) == content:
+        resumes = state is not None and state.get("sha256") == source.sha256
+        if resumes and self.files.get(name) == content:
             return details
-        there = self.unfinished.get(name, b"") if known else b""
+        there = self.unfinished.get(name, b"") if resumes else b""
         while len(there) < source.size:
             piece = content[len(there) : len(there) + self._part]
             there += piece
@@ -68,9 +68,9 @@ class MemoryTarget:
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         await self._asked("query")
-        found, told = self.files.get(file_name(order)), self.told.get(str(order.id))
-        size = {} if found is None else {**details, "size": len(found)}
-        return {**size, **(told or {})} or None
+        content, more = self.files.get(file_name(order)), self.more_details.get(str(order.id))
+        size = {} if content is None else {**details, "size": len(content)}
+        return {**size, **(more or {})} or None
 
     async def publish(self, order: PublicationOrder, details: Details) -> None:
         await self._asked("publish")
@@ -83,9 +83,9 @@ class MemoryTarget:
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
         await self._asked("delete")
-        for kept in (self.files, self.unfinished):
-            kept.pop(file_name(order), None)
-        self.told.pop(str(order.id), None)
+        for contents in (self.files, self.unfinished):
+            contents.pop(file_name(order), None)
+        self.more_details.pop(str(order.id), None)
 
     async def close(self) -> None:
         self.calls.append("close")
@@ -99,7 +99,7 @@ class MemoryTarget:
 
 
 class MemoryLiveTarget(MemoryTarget):
-    """A target that takes live streams, by the ids that it knows them by. `ingest` is where they are pushed to."""
+    """A target that takes live streams, with its own ids. `ingest` is the address that they are pushed to."""
 
     capabilities = frozenset({LIVE, "query", "publish", "unpublish", "delete"})
 
@@ -107,7 +107,7 @@ class MemoryLiveTarget(MemoryTarget):
         super().__init__()
         self.ingest = ingest
         self.live: dict[str, str] = {}
-        """What became of each: opened, live or closed."""
+        """The state of each stream: opened, live or closed."""
 
     async def open_live(self, order: PublicationOrder, details: Details | None) -> LiveIngest:
         await self._asked("open")

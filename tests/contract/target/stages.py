@@ -1,4 +1,4 @@
-"""Each kind of target with a real server behind it, seen from both sides."""
+"""Targets of each kind with a real server, seen from both sides."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def guarded() -> GuardedClient:
 
 @dataclass
 class Stage:
-    """`make` gives the target with members of its configuration changed; `files` are names and contents at the server, `left` what
-    unfinished uploads left there; `sent` counts the bytes on the wire."""
+    """A target and its server. `make` returns the target with members of its configuration changed; `files` are names and contents
+    at the server, `unfinished` counts what unfinished uploads left there; `sent` counts the bytes on the wire."""
 
     make: Callable[..., PublishingTarget]
     files: Callable[[], Mapping[str, bytes]]
-    left: Callable[[], int]
+    unfinished: Callable[[], int]
     sent: Callable[[], int]
     part: int
     size: int
@@ -57,7 +57,7 @@ class Stage:
     """The member of the configuration that names a place which may be missing."""
     wire: Wire | None = None
     by_name: bool = True
-    """Whether the name of a file is made of the ids of its content and its publication."""
+    """True if the name of a file consists of the ids of its content and its publication."""
     opened: list[PublishingTarget] = field(default_factory=list)
 
     def target(self, **changed: Any) -> PublishingTarget:
@@ -67,11 +67,11 @@ class Stage:
 
 
 class Killed(Exception):
-    """The process ended here."""
+    """Raised where the process ends."""
 
 
 class Memory:
-    """What a job keeps of an upload. `kill_at`: at which save its process ends; what it saved then is there."""
+    """The state of an upload that a job stores. At the save with the number `kill_at` its process ends, after saving."""
 
     def __init__(self, *, kill_at: int | None = None) -> None:
         self.state: UploadState | None = None
@@ -120,15 +120,15 @@ def in_directory(root: Path) -> Stage:
     folder.mkdir(parents=True)
 
     def files() -> dict[str, bytes]:
-        return {one.name: one.read_bytes() for one in folder.iterdir() if not one.name.startswith(".")}
+        return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
     def make(**changed: Any) -> PublishingTarget:
         return FilesystemTarget({"path": "out"} | changed, root=root, part=part)
 
-    def left() -> int:
-        return sum(one.name.startswith(".") for one in folder.iterdir())
+    def unfinished() -> int:
+        return sum(path.name.startswith(".") for path in folder.iterdir())
 
-    return Stage(make, files, left, lambda: 0, part, 3 * part + 5, place="path")
+    return Stage(make, files, unfinished, lambda: 0, part, 3 * part + 5, place="path")
 
 
 @asynccontextmanager
@@ -144,11 +144,11 @@ async def in_bucket(endpoint: str) -> AsyncIterator[Stage]:
     }
 
     def files() -> dict[str, bytes]:
-        found = store.list_objects_v2(Bucket=bucket).get("Contents", ())
+        objects = store.list_objects_v2(Bucket=bucket).get("Contents", ())
         return {
-            one["Key"].rpartition("/")[2]: store.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
-            for one in found
-            if not one["Key"].endswith("/")
+            stored["Key"].rpartition("/")[2]: store.get_object(Bucket=bucket, Key=stored["Key"])["Body"].read()
+            for stored in objects
+            if not stored["Key"].endswith("/")
         }
 
     async with Wire(urlsplit(endpoint).port or 80) as wire:
@@ -185,7 +185,7 @@ async def in_ssh(root: Path, *, factory: Any = None) -> AsyncIterator[Stage]:
     key = HOST_KEY.export_public_key().decode()
 
     def files() -> dict[str, bytes]:
-        return {one.name: one.read_bytes() for one in folder.iterdir() if not one.name.startswith(".")}
+        return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
     async with listening, Wire(listening.get_port()) as wire:
 
@@ -195,7 +195,7 @@ async def in_ssh(root: Path, *, factory: Any = None) -> AsyncIterator[Stage]:
             return SftpTarget(given | changed, client=guarded(), part=part, seconds=seconds)
 
         yield Stage(
-            *(make, files, lambda: sum(one.name.startswith(".") for one in folder.iterdir()), lambda: wire.sent),
+            *(make, files, lambda: sum(entry_path.name.startswith(".") for entry_path in folder.iterdir()), lambda: wire.sent),
             part=part,
             size=3 * part + 5,
             secrets=(PASSWORD,),
@@ -269,8 +269,8 @@ async def on_facebook(server: FacebookServer | None = None) -> AsyncIterator[Sta
 
 @asynccontextmanager
 async def on_web() -> AsyncIterator[Stage]:
-    """A server that keeps what it gets whole, and wants a token."""
-    kept: dict[str, bytes] = {}
+    """A server that stores complete files, and demands a token."""
+    contents: dict[str, bytes] = {}
 
     async def handle(request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -280,11 +280,11 @@ async def on_web() -> AsyncIterator[Stage]:
             case "OPTIONS":
                 return web.Response(headers={"Allow": "GET, HEAD, PUT, DELETE"})
             case "PUT":
-                kept[name] = await request.read()
+                contents[name] = await request.read()
                 return web.Response(status=201)
             case "DELETE":
-                return web.Response(status=204 if kept.pop(name, None) is not None else 404)
-        return web.Response(body=kept[name]) if name in kept else web.Response(status=404)
+                return web.Response(status=204 if contents.pop(name, None) is not None else 404)
+        return web.Response(body=contents[name]) if name in contents else web.Response(status=404)
 
     app = web.Application(client_max_size=64 * MIB)
     app.router.add_route("*", "/out/{name}", handle)
@@ -300,4 +300,6 @@ async def on_web() -> AsyncIterator[Stage]:
             return HttpUploadTarget(given | changed, client=guarded(), seconds=seconds)
 
         size = 3 * MIB + 5
-        yield Stage(make, lambda: kept, lambda: 0, lambda: wire.sent, part=size, size=size, secrets=(TOKEN,), place="", wire=wire)
+        yield Stage(
+            make, lambda: contents, lambda: 0, lambda: wire.sent, part=size, size=size, secrets=(TOKEN,), place="", wire=wire
+        )

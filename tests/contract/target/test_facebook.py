@@ -56,7 +56,7 @@ async def failure(work: Any) -> TargetFailed:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "reason"),
     [
         ({"fb_accessToken": "expired"}, "fb_accessToken"),
         ({"fb_accessToken": "no\ntoken"}, "fb_accessToken"),
@@ -65,9 +65,9 @@ async def failure(work: Any) -> TargetFailed:
         ({"fb_resourceId": "../me"}, "check fb_resourceId"),
     ],
 )
-async def test_an_activation_says_what_is_wrong(stage: Stage, changed: dict[str, str], said: str) -> None:
+async def test_an_activation_says_what_is_wrong(stage: Stage, changed: dict[str, str], reason: str) -> None:
     failed = await failure(stage.target(**changed).check())
-    assert (failed.kind, said in str(failed)) == ("destination", True)
+    assert (failed.kind, reason in str(failed)) == ("destination", True)
 
 
 @pytest.mark.parametrize(("refusal", "kind"), REFUSALS.items(), ids=str)
@@ -115,9 +115,9 @@ async def test_parts_of_one_byte_are_not_sent(stage: Stage, server: FacebookServ
 async def test_a_video_whose_id_was_never_heard_is_deleted(stage: Stage, server: FacebookServer, tmp_path: Path) -> None:
     file, wanted, other = source(tmp_path, 1000), order(), order()
     await uploaded(stage.target(), file, wanted, Memory())
-    kept = await uploaded(stage.target(), file, other, Memory())
+    other_video = await uploaded(stage.target(), file, other, Memory())
     await stage.target().delete(wanted, None)
-    assert list(server.videos) == [kept["fb_videoId"]]
+    assert list(server.videos) == [other_video["fb_videoId"]]
 
 
 async def test_a_video_is_shown_hidden_and_renamed(stage: Stage, server: FacebookServer, tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ async def test_a_video_is_shown_hidden_and_renamed(stage: Stage, server: Faceboo
     await target.publish(wanted, details)
     await target.update(PublicationOrder(wanted.id, "film", "New", "Words"), details)
     assert (video["published"], video["title"], video["description"]) == (True, "New", "Words")
-    found = await target.query(wanted, details)
-    assert found is not None
-    assert (found["fb_status"], found["isUnavailable"]) == ("ready", False)
+    answer = await target.query(wanted, details)
+    assert answer is not None
+    assert (answer["fb_status"], answer["isUnavailable"]) == ("ready", False)
 
 
 # --- live
@@ -175,10 +175,10 @@ async def test_an_opening_whose_answer_was_lost_makes_nothing_twice(stage: Stage
 
 async def test_a_live_video_that_was_never_shown_leaves_nothing(stage: Stage, server: FacebookServer) -> None:
     target, wanted, other = live(stage), order("event"), order("event")
-    kept = await target.open_live(other, None)
+    other_live = await target.open_live(other, None)
     ingest = await target.open_live(wanted, None)
     await target.close_live(wanted, ingest.details)
-    assert list(server.live) == [kept.details["fb_liveVideoId"]]
+    assert list(server.live) == [other_live.details["fb_liveVideoId"]]
 
 
 async def test_no_secret_is_in_an_address(stage: Stage, server: FacebookServer, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The live face of a CUSTOM target: the address that its destination or its publication gives, shown without the key."""
+"""The live side of a CUSTOM target: the address of its destination or its publication, shown without the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets that refuse, lie, redirect, drip and never end: what the publication is told, and that no secret is in it."""
+"""Targets that refuse, lie, redirect, drip and never end: what the publication reports, without any secret."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SIZE = 300_000
 PATIENCE = 30.0
 """Seconds for an answer that comes, on a busy machine too."""
 SHORT = 0.5
-"""Seconds for one that has no end."""
+"""Seconds for an answer that has no end."""
 STATUSES = {
     401: "destination",
     403: "destination",
@@ -128,16 +128,16 @@ WRONG_TYPES: tuple[Any, ...] = (
 
 
 async def failures(target: PublishingTarget, folder: Path) -> list[TargetFailed]:
-    """Of a check and of an upload."""
-    found = []
+    """Return the failures of a check and of an upload."""
+    faults = []
     for act in (target.check(), uploaded(target, source(folder, SIZE), order(), Memory())):
         with pytest.raises(TargetFailed) as caught:
             await act
         assert SECRET not in str(caught.value)
         assert TOKEN not in str(caught.value)
-        found.append(caught.value)
+        faults.append(caught.value)
     await target.close()
-    return found
+    return faults
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,18 +158,18 @@ async def test_each_error_of_s3_says_whose_fault_it_is(tmp_path: Path) -> None:
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{SECRET}</Message></Error>".encode()
         for status in (400, 200):  # an error may come with a status that is none
             async with Host(says(answer(status, body=body), then_closes=True)) as host:
-                found = await failures(in_s3(host), tmp_path)
-            assert [one.kind for one in found] == [fault, fault], code
-            assert code in str(found[1]) or fault == "publication" or code == "NoSuchBucket"
+                faults = await failures(in_s3(host), tmp_path)
+            assert [failure.kind for failure in faults] == [fault, fault], code
+            assert code in str(faults[1]) or fault == "publication" or code == "NoSuchBucket"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_redirect_is_not_followed(kind: str, tmp_path: Path) -> None:
     async with Host(says(answer(200))) as inside:
         async with Host(says(answer(307, f"location: {inside.url}/"))) as host:
-            found = await failures(KINDS[kind](host), tmp_path)
+            faults = await failures(KINDS[kind](host), tmp_path)
         assert inside.connections == 0
-    assert {one.kind for one in found} == {"destination"}
+    assert {failure.kind for failure in faults} == {"destination"}
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ async def test_a_target_without_an_end_is_given_up(kind: str, script: Script, tm
 
 
 async def test_the_status_of_a_target_is_enough_whatever_body_goes_on_behind_it(tmp_path: Path) -> None:
-    """A body behind an answer to HEAD too, which has none."""
+    """The server also sends a body after an answer to HEAD, which has none."""
     async with Host(endless) as host:
         target = on_http(host, seconds=SHORT)
         async with asyncio.timeout(30):
@@ -200,23 +200,29 @@ async def test_a_service_without_an_end_is_given_up_and_its_redirects_are_not_fo
     for script in (hangs, drips, endless):
         async with Host(script) as host:
             async with asyncio.timeout(30):
-                assert {one.kind for one in await failures(SERVICES[kind](host, seconds=SHORT), tmp_path)} <= {
+                assert {failure.kind for failure in await failures(SERVICES[kind](host, seconds=SHORT), tmp_path)} <= {
                     "retry",
                     "destination",
                 }
     async with Host(says(answer(200))) as inside:
         async with Host(says(answer(307, f"location: {inside.url}/"))) as host:
-            assert {one.kind for one in await failures(SERVICES[kind](host), tmp_path)} == {"destination"}
-        assert [one.kind for one in await failures(SERVICES[kind](inside, GuardedClient()), tmp_path)] == ["destination"] * 2
+            assert {failure.kind for failure in await failures(SERVICES[kind](host), tmp_path)} == {"destination"}
+        assert [failure.kind for failure in await failures(SERVICES[kind](inside, GuardedClient()), tmp_path)] == [
+            "destination"
+        ] * 2
         assert inside.connections == 0
 
 
 @pytest.mark.parametrize("kind", SERVICES)
-@pytest.mark.parametrize("told", range(len(WRONG_TYPES) + 1))
-async def test_answers_of_wrong_types_are_failures_like_others(kind: str, told: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong_answer", range(len(WRONG_TYPES) + 1))
+async def test_answers_of_wrong_types_are_failures_like_others(kind: str, wrong_answer: int, tmp_path: Path) -> None:
     token = {"access_token": "t", "expires_in": "soon"}
-    chosen = WRONG_TYPES[told] if told < len(WRONG_TYPES) else None
-    text = json.dumps({**token, **chosen} if isinstance(chosen, dict) else chosen) if told < len(WRONG_TYPES) else "[" * 100_000
+    chosen = WRONG_TYPES[wrong_answer] if wrong_answer < len(WRONG_TYPES) else None
+    text = (
+        json.dumps({**token, **chosen} if isinstance(chosen, dict) else chosen)
+        if wrong_answer < len(WRONG_TYPES)
+        else "[" * 100_000
+    )
     details = dict.fromkeys(("yt_videoId", "yt_broadcastId", "yt_streamId", "fb_videoId", "fb_liveVideoId"), "x1")
     async with Host(says(answer(200, body=text.encode()))) as host:
         target, wanted = SERVICES[kind](host), order()
@@ -240,7 +246,7 @@ async def test_a_list_of_parts_without_an_end_is_not_read(tmp_path: Path) -> Non
         if request.method != "GET":
             return web.Response(status=404 if request.method == "HEAD" else 500)
         pages += 1
-        parts = "".join(f"<Part><PartNumber>{pages * 1000 + one}</PartNumber><Size>5</Size></Part>" for one in range(1000))
+        parts = "".join(f"<Part><PartNumber>{pages * 1000 + number}</PartNumber><Size>5</Size></Part>" for number in range(1000))
         more = f"<IsTruncated>true</IsTruncated><NextPartNumberMarker>{pages * 1000 + 1000}</NextPartNumberMarker>"
         return web.Response(text=f"<ListPartsResult>{parts}{more}</ListPartsResult>", content_type="application/xml")
 
@@ -268,9 +274,9 @@ async def test_an_address_inside_is_not_called(kind: str, tmp_path: Path) -> Non
             "secretAccessKey": "s",
         }
         target = (HttpUploadTarget if kind == "http" else S3Target)(config, client=closed)
-        found = await failures(target, tmp_path)
+        faults = await failures(target, tmp_path)
         assert host.connections == 0
-    assert [(one.kind, "not public" in str(one)) for one in found] == [("destination", True)] * 2
+    assert [(failure.kind, "not public" in str(failure)) for failure in faults] == [("destination", True)] * 2
 
 
 async def test_an_upload_by_post_is_deleted_where_the_server_put_it(tmp_path: Path) -> None:
@@ -308,8 +314,8 @@ async def test_a_file_with_another_hash_at_the_server_is_no_success(tmp_path: Pa
 )
 async def test_a_configuration_that_cannot_be_used_says_so(config: dict[str, Any], tmp_path: Path) -> None:
     async with Host(says(answer(200))) as host:
-        found = await failures(on_http(host, **config), tmp_path)
-    assert {one.kind for one in found} == {"destination"}
+        faults = await failures(on_http(host, **config), tmp_path)
+    assert {failure.kind for failure in faults} == {"destination"}
 
 
 # --- SFTP
@@ -321,9 +327,9 @@ async def test_another_host_key_is_sent_nothing(tmp_path: Path) -> None:
     wrong = (other.export_public_key().decode(), other.get_fingerprint(), of_another_kind.export_public_key().decode())
     async with in_ssh(tmp_path / "root") as stage:
         for key in wrong:
-            found = await failures(stage.target(hostKey=key), tmp_path)
-            assert {one.kind for one in found} == {"destination"}
-            assert all("host key" in str(one) or "hostKey" in str(one) for one in found)
+            faults = await failures(stage.target(hostKey=key), tmp_path)
+            assert {failure.kind for failure in faults} == {"destination"}
+            assert all("host key" in str(failure) or "hostKey" in str(failure) for failure in faults)
         assert dict(stage.files()) == {}
 
 
@@ -346,13 +352,13 @@ async def test_a_fingerprint_is_enough_to_know_the_server(tmp_path: Path) -> Non
 )
 async def test_a_login_that_is_refused_says_so(changed: dict[str, Any], tmp_path: Path) -> None:
     async with in_ssh(tmp_path / "root") as stage:
-        found = await failures(stage.target(**changed), tmp_path)
-        assert {one.kind for one in found} == {"destination"}
-        assert not any(PASSWORD in str(one) for one in found)
+        faults = await failures(stage.target(**changed), tmp_path)
+        assert {failure.kind for failure in faults} == {"destination"}
+        assert not any(PASSWORD in str(failure) for failure in faults)
 
 
 class FullServer(asyncssh.SFTPServer):
-    """Takes some bytes of each file, and then says that there is no room."""
+    """Accepts some bytes of each file, and then reports that there is no room."""
 
     def write(self, file_obj: object, offset: int, data: bytes) -> Any:
         if offset + len(data) > 100_000:
@@ -377,8 +383,8 @@ async def test_no_path_leads_out_of_the_root(path: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
     (tmp_path / "root" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "root" / "out" / "film").write_text("a file")
-    found = await failures(stage.target(path=path), tmp_path)
-    assert {one.kind for one in found} == {"destination"}
+    faults = await failures(stage.target(path=path), tmp_path)
+    assert {failure.kind for failure in faults} == {"destination"}
     assert list((tmp_path / "elsewhere" / "deeper").iterdir()) == []
 
 
@@ -393,8 +399,8 @@ async def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> No
 
 
 async def test_without_a_root_nothing_is_written(tmp_path: Path) -> None:
-    found = await failures(FilesystemTarget({"path": "out"}, root=None), tmp_path)
-    assert all("MEDIALEDGER_FILESYSTEM_ROOT" in str(one) for one in found)
+    faults = await failures(FilesystemTarget({"path": "out"}, root=None), tmp_path)
+    assert all("MEDIALEDGER_FILESYSTEM_ROOT" in str(failure) for failure in faults)
 
 
 @contextmanager
@@ -439,7 +445,7 @@ class RtmpServer:
 
 
 async def custom(url: str) -> str:
-    """Why a check fails; empty where it does not."""
+    """Return why a check fails; empty if it succeeds."""
     target = CustomTarget({"cstm_streamUrl": url, "cstm_streamName": SECRET}, client=guarded(), seconds=PATIENCE)
     try:
         await target.check()
@@ -459,9 +465,9 @@ async def test_what_does_not_speak_the_protocol_of_the_stream_says_so() -> None:
     async with Host(says(b"HTTP/1.1 400 Bad Request\r\n\r\n", then_closes=True)) as host:
         assert "does not speak RTMP" in await custom(f"rtmp://127.0.0.1:{host.port}/live")
     assert "cannot be reached" in await custom("rtmp://127.0.0.1:9/live")
-    said = await custom(f"srt://127.0.0.1:9?passphrase={SECRET}")
-    assert said.startswith("SRT is not supported")
-    assert SECRET not in said
+    reason = await custom(f"srt://127.0.0.1:9?passphrase={SECRET}")
+    assert reason.startswith("SRT is not supported")
+    assert SECRET not in reason
     assert "begin with rtmp" in await custom("file:///etc/passwd")
 
 
@@ -473,19 +479,19 @@ def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> Non
     nobody = getpwnam("nobody")
     reads = (sys.executable, os.path.realpath(sys.executable), *filter(None, sys.path))
     grant_traversal(nobody, tmp_path / "open" / "any", *map(Path, reads))
-    found: dict[str | None, str] = {}
+    outcomes: dict[str | None, str] = {}
     for path in ("open", "closed", "missing", "..", None):
         target = OthersFilesystemTarget({"path": path}, root=tmp_path, account=lambda: nobody)
         try:
             asyncio.run(target.check())
-            found[path] = ""
+            outcomes[path] = ""
         except TargetFailed as failed:
-            found[path] = f"{failed.kind}: {failed}"
-    assert found["open"] == ""
-    assert "not writable" in found["closed"]
-    assert found["closed"].endswith("It was checked as nobody, the account of uploads.")
-    assert "not there" in found["missing"]
-    assert [found[path].split(":")[0] for path in ("..", None)] == ["destination", "destination"]
+            outcomes[path] = f"{failed.kind}: {failed}"
+    assert outcomes["open"] == ""
+    assert "not writable" in outcomes["closed"]
+    assert outcomes["closed"].endswith("It was checked as nobody, the account of uploads.")
+    assert "not there" in outcomes["missing"]
+    assert [outcomes[path].split(":")[0] for path in ("..", None)] == ["destination", "destination"]
     assert list((tmp_path / "open").iterdir()) == []
     asyncio.run(FilesystemTarget({"path": "closed"}, root=tmp_path).check())
 
@@ -493,5 +499,5 @@ def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> Non
 @pytest.mark.parametrize("target", [1, 3, 4, 9])
 async def test_what_takes_no_files_says_so(target: int, tmp_path: Path) -> None:
     made = KnownTargets(guarded)(target, {})
-    found = await failures(made, tmp_path)
-    assert (found[1].kind, "upload" in made.capabilities) == ("destination", False)
+    faults = await failures(made, tmp_path)
+    assert (faults[1].kind, "upload" in made.capabilities) == ("destination", False)

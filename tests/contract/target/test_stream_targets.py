@@ -25,7 +25,7 @@ REQUIRED = {"serverName", "sourceStreamName", "entryName", "profile", "host", "a
 
 
 class Wowza:
-    """The stream targets of one application. `scheme`: what it asks for; a nonce is good for `uses` requests."""
+    """The stream targets of one application. `scheme` is the login that it demands; a nonce is valid for `uses` requests."""
 
     def __init__(self, *, scheme: str = "Digest", algorithm: str = "MD5", uses: int = 100) -> None:
         self.scheme = scheme
@@ -124,9 +124,9 @@ async def test_a_stream_target_is_added_enabled_and_removed(scheme: str, algorit
         [entry] = server.entries.values()
         assert (entry["host"], entry["port"], entry["application"], entry["streamName"]) == ("live.example", 443, "rtmp", KEY)
         assert (entry["enabled"], entry["sendSSL"], entry["sourceStreamName"]) == (True, True, "event-1")
-        found = await targets.statistics(name)
-        assert found["sessionStatus"] == "Active"
-        assert "marked" not in repr((found, targets._server, target(name)))
+        statistics = await targets.statistics(name)
+        assert statistics["sessionStatus"] == "Active"
+        assert "marked" not in repr((statistics, targets._server, target(name)))
         for _ in range(2):
             await targets.stop(name)
         assert (server.entries, dict(await targets.statistics(name))) == ({}, {})

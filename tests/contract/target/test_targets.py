@@ -1,4 +1,4 @@
-"""What all targets of publications have in common, against real servers and the twin."""
+"""The common behaviour of all targets of publications, against real servers and the twin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.contract.target.stages import Killed, Memory, Stage, order, uploaded
 from workers.target_ports import TargetFailed, UploadSource
 
 OVERHEAD = 96 * 1024
-"""Bytes on the wire beside the file: requests, encryption, greetings."""
+"""Bytes on the wire besides the file: requests, encryption, greetings."""
 PARTS = (1, 2, 3)
 HOSTILE = ("..", ".", "", "a/../../b", "/etc/passwd", "a\\b", "a\nb", "a\0b", ".hidden", "x" * 300)
 STATES: tuple[Any, ...] = (
@@ -25,14 +25,14 @@ STATES: tuple[Any, ...] = (
 
 async def test_a_check_leaves_nothing(stage: Stage) -> None:
     await stage.target().check()
-    assert (dict(stage.files()), stage.left()) == ({}, 0)
+    assert (dict(stage.files()), stage.unfinished()) == ({}, 0)
 
 
 async def test_a_file_is_uploaded_whole(stage: Stage, file: UploadSource) -> None:
     wanted, memory = order(), Memory()
     details = await uploaded(stage.target(), file, wanted, memory)
     assert list(stage.files().values()) == [file.path.read_bytes()]
-    assert (details["size"], details["sha256"], stage.left()) == (file.size, file.sha256, 0)
+    assert (details["size"], details["sha256"], stage.unfinished()) == (file.size, file.sha256, 0)
     assert details["link"]
     assert not stage.by_name or str(wanted.id) in details["link"]
     assert memory.progress[-1].sent == file.size
@@ -50,7 +50,7 @@ async def test_an_upload_goes_on_where_its_process_ended(stage: Stage, file: Upl
     memory.kill_at = None
     await uploaded(stage.target(), file, wanted, memory)
     assert list(stage.files().values()) == [file.path.read_bytes()]
-    assert stage.left() == 0
+    assert stage.unfinished() == 0
     assert stage.sent() <= file.size + stage.part + OVERHEAD
 
 
@@ -65,7 +65,7 @@ async def test_an_upload_goes_on_after_the_connection_was_cut(stage: Stage, file
     assert caught.value.kind == "retry"
     await uploaded(stage.target(), file, wanted, memory)
     assert list(stage.files().values()) == [file.path.read_bytes()]
-    assert stage.left() == 0
+    assert stage.unfinished() == 0
     assert stage.sent() <= file.size + stage.part + OVERHEAD + stage.part // 16
 
 
@@ -97,20 +97,20 @@ async def test_a_changed_file_begins_anew(stage: Stage, file: UploadSource) -> N
     changed = UploadSource(file.path, file.size, sha256(content).hexdigest())
     memory.kill_at = None
     await uploaded(stage.target(), changed, wanted, memory)
-    assert (list(stage.files().values()), stage.left()) == ([bytes(content)], 0)
+    assert (list(stage.files().values()), stage.unfinished()) == ([bytes(content)], 0)
 
 
 async def test_a_deleted_file_is_gone_and_others_of_the_content_stay(stage: Stage, file: UploadSource) -> None:
-    target, one, other = stage.target(), order(), order()
-    details = await uploaded(target, file, one, Memory())
-    await uploaded(target, file, other, Memory())
-    found = await target.query(one, details)
-    assert found is not None
-    assert found["size"] == file.size
-    await target.delete(one, details)
-    await target.delete(one, details)
-    assert await target.query(one, details) is None
-    assert [name for name in stage.files() if str(other.id) in name] == list(stage.files())
+    target, first, second = stage.target(), order(), order()
+    details = await uploaded(target, file, first, Memory())
+    await uploaded(target, file, second, Memory())
+    answer = await target.query(first, details)
+    assert answer is not None
+    assert answer["size"] == file.size
+    await target.delete(first, details)
+    await target.delete(first, details)
+    assert await target.query(first, details) is None
+    assert [name for name in stage.files() if str(second.id) in name] == list(stage.files())
 
 
 async def test_what_an_unfinished_upload_left_is_deleted(stage: Stage, file: UploadSource) -> None:
@@ -118,7 +118,7 @@ async def test_what_an_unfinished_upload_left_is_deleted(stage: Stage, file: Upl
     with pytest.raises(Killed):
         await uploaded(stage.target(), file, wanted, Memory(kill_at=1))
     await stage.target().delete(wanted, None)
-    assert (dict(stage.files()), stage.left()) == ({}, 0)
+    assert (dict(stage.files()), stage.unfinished()) == ({}, 0)
 
 
 @pytest.mark.parametrize("content", HOSTILE, ids=repr)

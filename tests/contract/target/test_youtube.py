@@ -81,16 +81,16 @@ async def test_a_token_that_is_always_refused_is_the_destinations_fault(stage: S
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "reason"),
     [
         ({"yt_refreshToken": "revoked"}, "authorize the channel again"),
         ({"yt_clientSecret": "wrong"}, "yt_clientId and yt_clientSecret"),
         ({"yt_clientId": ""}, "yt_clientId is missing"),
     ],
 )
-async def test_an_activation_says_what_is_wrong(stage: Stage, changed: dict[str, str], said: str) -> None:
+async def test_an_activation_says_what_is_wrong(stage: Stage, changed: dict[str, str], reason: str) -> None:
     failed = await failure(stage.target(**changed).check())
-    assert (failed.kind, said in str(failed)) == ("destination", True)
+    assert (failed.kind, reason in str(failed)) == ("destination", True)
 
 
 async def test_an_authorization_without_the_scope_is_told(stage: Stage, server: YouTubeServer) -> None:
@@ -158,9 +158,9 @@ async def test_a_video_is_shown_hidden_and_renamed(stage: Stage, server: YouTube
     await target.update(PublicationOrder(wanted.id, "film", "<New> " + "x" * 200, "ü" * 5000), details)
     assert video["snippet"]["title"].startswith("(New) x")
     assert str(wanted.id) in video["snippet"]["tags"][0]
-    found = await target.query(wanted, details)
-    assert found is not None
-    assert (found["yt_privacyStatus"], found["isUnavailable"]) == ("public", False)
+    answer = await target.query(wanted, details)
+    assert answer is not None
+    assert (answer["yt_privacyStatus"], answer["isUnavailable"]) == ("public", False)
 
 
 async def test_what_is_not_there_cannot_be_changed(stage: Stage) -> None:
@@ -217,11 +217,11 @@ async def test_an_opening_whose_answer_was_lost_makes_nothing_twice(stage: Stage
 
 async def test_a_broadcast_that_was_never_shown_leaves_nothing(stage: Stage, server: YouTubeServer) -> None:
     target, wanted, other = live(stage), order("event"), order("event")
-    kept = await target.open_live(other, None)
+    other_live = await target.open_live(other, None)
     ingest = await target.open_live(wanted, None)
     await target.close_live(wanted, ingest.details)
-    assert list(server.broadcasts) == [kept.details["yt_broadcastId"]]
-    assert list(server.streams) == [kept.details["yt_streamId"]]
+    assert list(server.broadcasts) == [other_live.details["yt_broadcastId"]]
+    assert list(server.streams) == [other_live.details["yt_streamId"]]
 
 
 async def test_a_broadcast_on_air_is_ended_before_it_is_deleted(stage: Stage, server: YouTubeServer) -> None:

@@ -1,4 +1,4 @@
-"""A link to a server that counts what is sent through it, and can be cut after some of it or carry nothing any more."""
+"""A link to a server that counts what is sent through it, and can be cut after some bytes or stop forwarding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Wire:
     def __init__(self, port: int) -> None:
         self._there = port
         self._tasks: set[asyncio.Task[None]] = set()
-        self._left: int | None = None
+        self._remaining: int | None = None
         self._open = asyncio.Event()
         self._open.set()
         self.sent = 0
@@ -33,15 +33,15 @@ class Wire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut_after(self, sent: int) -> None:
-        """Once, after so many further bytes: the connection that carries them is closed."""
-        self._left = sent
+        """Close the connection, once, after this many further bytes."""
+        self._remaining = sent
 
     def swallow(self) -> None:
-        """From now on nothing passes, and nothing is closed."""
+        """Stop forwarding, without closing anything."""
         self._open.clear()
 
     def carry(self) -> None:
-        """After `swallow`: what waited passes."""
+        """Forward again after `swallow`, beginning with what waited."""
         self._open.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,21 +58,21 @@ class Wire:
             for way in ways:
                 way.cancel()
             for end in (back, writer):
-                end.transport.abort() if self._left == 0 else end.close()
-            if self._left == 0:
-                self._left = None
+                end.transport.abort() if self._remaining == 0 else end.close()
+            if self._remaining == 0:
+                self._remaining = None
 
     async def _pass(self, source: asyncio.StreamReader, drain: asyncio.StreamWriter, *, counts: bool = False) -> None:
         with suppress(ConnectionError):
             while chunk := await source.read(65_536):
                 await self._open.wait()
-                if counts and self._left is not None:
-                    chunk = chunk[: self._left]
-                    self._left -= len(chunk)
+                if counts and self._remaining is not None:
+                    chunk = chunk[: self._remaining]
+                    self._remaining -= len(chunk)
                 if counts:
                     self.sent += len(chunk)
                     await asyncio.sleep(len(chunk) / self.rate if self.rate else 0)
                 drain.write(chunk)
                 await drain.drain()
-                if counts and self._left == 0:
+                if counts and self._remaining == 0:
                     return

@@ -44,7 +44,7 @@ class Session:
 
 
 class YouTubeServer:
-    """One channel. `injected` are refusals for the next requests whose path ends so; `expire` ends all tokens."""
+    """A server with one channel. `injected` are refusals for the next requests whose path ends so; `expire` ends all tokens."""
 
     def __init__(self, *, scope: str = SCOPE, lifetime: int = 3600) -> None:
         self.scope = scope
@@ -63,9 +63,9 @@ class YouTubeServer:
         self.seen: list[str] = []
         """Paths with their queries, as a proxy would log them."""
         self.lost: int | None = None
-        """Which of the next requests is carried out, but its answer does not arrive."""
+        """The number of the next request that is carried out, but whose answer does not arrive."""
         self.elsewhere = ""
-        """Where sessions of uploads are said to be."""
+        """The address that is returned for sessions of uploads."""
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=64 * 1024**2)
@@ -107,10 +107,10 @@ class YouTubeServer:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind != "Bearer" or token not in self.tokens:
             raise Refusal(401, "authError")
-        for one in self.injected:
-            if request.path.endswith(one[0]):
-                self.injected.remove(one)
-                raise Refusal(*one[1:])
+        for refusal in self.injected:
+            if request.path.endswith(refusal[0]):
+                self.injected.remove(refusal)
+                raise Refusal(*refusal[1:])
         if self.scope not in (SCOPE, f"{SCOPE}.force-ssl"):
             raise Refusal(403, "insufficientPermissions")
 
@@ -153,7 +153,7 @@ class YouTubeServer:
         if not snippet.get("language") or not isinstance(snippet.get("name"), str) or len(snippet["name"]) > 150:
             raise Refusal(400, "invalidMetadata")
         same = ("videoId", "language", "name")
-        if any(all(one["snippet"][name] == snippet[name] for name in same) for one in self.captions.values()):
+        if any(all(existing["snippet"][name] == snippet[name] for name in same) for existing in self.captions.values()):
             raise Refusal(409, "captionExists")
         size, kind = request.headers.get("x-upload-content-length", ""), request.headers.get("x-upload-content-type")
         if not size.isdigit() or int(size) > 100 * 1024**2 or kind not in ("text/xml", "application/octet-stream"):
@@ -185,7 +185,7 @@ class YouTubeServer:
         return web.json_response((self.captions if session.caption else self.videos)[session.made], status=201)
 
     async def _take(self, request: web.Request, session: Session, *, size: int) -> None:
-        """What arrives of a part that is cut off is kept in whole granules."""
+        """Receive a part. An interrupted part is stored in whole granules."""
         start, whole = len(session.content), False
         try:
             async for piece in request.content.iter_any():
@@ -231,17 +231,21 @@ class YouTubeServer:
         parts = _parts(request, resource)
         asked = request.query.get("id")
         if resource == "channels":
-            found = [{"id": "channel", "contentDetails": {"relatedPlaylists": {"uploads": "uploads"}}}]
+            resources = [{"id": "channel", "contentDetails": {"relatedPlaylists": {"uploads": "uploads"}}}]
         elif resource == "playlistItems":
             if request.query.get("playlistId") != "uploads":
                 raise Refusal(404, "playlistNotFound")
-            found = [{"contentDetails": {"videoId": key}} for key in reversed(self.videos)]
+            resources = [{"contentDetails": {"videoId": key}} for key in reversed(self.videos)]
         elif resource == "captions":
-            found = [one for one in self.captions.values() if one["snippet"]["videoId"] == request.query.get("videoId")]
+            resources = [
+                resource_item
+                for resource_item in self.captions.values()
+                if resource_item["snippet"]["videoId"] == request.query.get("videoId")
+            ]
         elif asked is not None:
-            found = [one for key in asked.split(",") if (one := self._all(resource).get(key)) is not None]
+            resources = [resource_item for key in asked.split(",") if (resource_item := self._all(resource).get(key)) is not None]
         elif request.query.get("mine") == "true" and resource != "videos":
-            found = list(self._all(resource).values())
+            resources = list(self._all(resource).values())
         else:
             raise Refusal(400, "missingRequiredParameter")
         start, size = int(request.query.get("pageToken", 0)), int(request.query.get("maxResults", 5))
@@ -249,8 +253,8 @@ class YouTubeServer:
             raise Refusal(400, "invalidValue")
         if asked is not None:
             size = 50
-        items = [{name: value for name, value in one.items() if name in {*parts, "id"}} for one in found]
-        following = {"nextPageToken": str(start + size)} if len(found) > start + size else {}
+        items = [{name: value for name, value in resource_item.items() if name in {*parts, "id"}} for resource_item in resources]
+        following = {"nextPageToken": str(start + size)} if len(resources) > start + size else {}
         return web.json_response({"items": items[start : start + size], **following})
 
     def _all(self, resource: str) -> dict[str, dict[str, Any]]:
@@ -291,8 +295,8 @@ class YouTubeServer:
         return self.streams[key]
 
     def _update(self, resource: str, body: dict[str, Any]) -> dict[str, Any]:
-        known = self._all(resource).get(body.get("id", ""))
-        if known is None:
+        existing = self._all(resource).get(body.get("id", ""))
+        if existing is None:
             raise Refusal(404, "videoNotFound" if resource == "videos" else "liveBroadcastNotFound")
         if "snippet" in body:
             _checked_snippet(body)
@@ -300,21 +304,23 @@ class YouTubeServer:
                 raise Refusal(400, "invalidCategoryId")
             if resource == "liveBroadcasts" and "scheduledStartTime" not in body["snippet"]:
                 raise Refusal(400, "scheduledStartTimeRequired")
-        kept = {"status": {name: known["status"][name] for name in ("uploadStatus", "lifeCycleStatus") if name in known["status"]}}
+        protected = {
+            "status": {name: existing["status"][name] for name in ("uploadStatus", "lifeCycleStatus") if name in existing["status"]}
+        }
         for part in body.keys() - {"id"}:  # what is left out of a part is reset
-            known[part] = {**body[part], **kept.get(part, {})}
-        return known
+            existing[part] = {**body[part], **protected.get(part, {})}
+        return existing
 
     def _delete(self, request: web.Request, resource: str) -> web.Response:
-        key, known = request.query.get("id", ""), self._all(resource)
-        if key not in known:
+        key, existing = request.query.get("id", ""), self._all(resource)
+        if key not in existing:
             raise Refusal(404, "notFound")
-        if resource == "liveBroadcasts" and known[key]["status"]["lifeCycleStatus"] == "live":
+        if resource == "liveBroadcasts" and existing[key]["status"]["lifeCycleStatus"] == "live":
             raise Refusal(403, "liveBroadcastDeletionNotAllowed")
-        bound = [one for one in self.broadcasts.values() if one["contentDetails"].get("boundStreamId") == key]
-        if any(one["status"]["lifeCycleStatus"] != "complete" for one in bound):
+        bound = [broadcast for broadcast in self.broadcasts.values() if broadcast["contentDetails"].get("boundStreamId") == key]
+        if any(broadcast["status"]["lifeCycleStatus"] != "complete" for broadcast in bound):
             raise Refusal(403, "liveStreamDeletionNotAllowed")
-        del known[key]
+        del existing[key]
         self.contents.pop(key, None)
         return web.Response(status=204)
 
@@ -384,7 +390,7 @@ def _range(given: str, size: int) -> tuple[int, int]:
     with suppress(ValueError):
         unit, _, rest = given.partition(" ")
         span, _, total = rest.partition("/")
-        first, last = (int(one) for one in span.split("-"))
+        first, last = (int(text) for text in span.split("-"))
         if unit == "bytes" and int(total) == size and first <= last < size:
             return first, last
     raise Refusal(400, "invalidContentRange")
