@@ -48,9 +48,9 @@ def notices_of(scenario: Scenario[Job], command: Command[Job]) -> list[dict[str,
     for event in outcome.happened:
         job = event.mutate(job)
         assert job is not None
-        message = payload(event, job)
-        if message is not None:
-            result.append(message)
+        notice = payload(event, job)
+        if notice is not None:
+            result.append(notice)
     return result
 
 
@@ -59,9 +59,9 @@ def a_job(*since: Fact) -> Scenario[Job]:
 
 
 def test_the_notice_of_a_start_has_the_custom_data_of_the_client() -> None:
-    [message] = notices_of(a_job(), commands.StartJob(17, 1, None, 5))
-    assert message == {**COMMON, "status": "started"}
-    assert list(message)[:2] == ["job_id", "status"]
+    [notice] = notices_of(a_job(), commands.StartJob(17, 1, None, 5))
+    assert notice == {**COMMON, "status": "started"}
+    assert list(notice)[:2] == ["job_id", "status"]
 
 
 def test_notices_of_tasks_have_name_and_attempt() -> None:

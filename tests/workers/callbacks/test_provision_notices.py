@@ -46,11 +46,11 @@ def test_there_is_a_notice_of_each_end(state: ProvisionState) -> None:
     scenario = an_info(*STATES[state])
     assert scenario.root is not None
     [*_, last] = scenario.history
-    message = payload(last, scenario.root)
-    assert (message is not None) == (state in ENDED)
-    if message is not None:
+    notice = payload(last, scenario.root)
+    assert (notice is not None) == (state in ENDED)
+    if notice is not None:
         up = [dict(resource) for resource in scenario.root.resources]
-        assert message == {
+        assert notice == {
             "eventId": str(EVENT),
             "infrastructureKey": "k",
             "state": int(state),

@@ -99,14 +99,14 @@ class Outcomes:
 @pytest.fixture(scope="module")
 def attempted() -> Iterator[Callable[[bytes], PendingOutcome]]:
     """Attempt a delivery to a receiver on a real socket, which answers with these bytes and closes the connection."""
-    message = [b""]
+    answers = [b""]
 
     async def script(out: StreamWriter) -> None:
-        out.write(message[0])
+        out.write(answers[0])
         out.close()
 
     async def attempt(answer: bytes) -> PendingOutcome:
-        message[0] = answer
+        answers[0] = answer
         outcomes = Outcomes()
         outcome = await outcomes.attempt(client, host.url)
         assert outcomes.scheduler.in_flight == 0

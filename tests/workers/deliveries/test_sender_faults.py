@@ -132,10 +132,10 @@ async def test_a_webhook_that_is_enabled_again_gets_recovered_deliveries(sending
 
 
 async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Sending) -> None:
-    async with Receiver() as entry, Receiver() as other, sending.sender():
-        webhook = await sending.webhook(entry.url)
+    async with Receiver() as first, Receiver() as other, sending.sender():
+        webhook = await sending.webhook(first.url)
         for number in range(1, 11):
-            receiver = (entry, other)[number % 2]
+            receiver = (first, other)[number % 2]
             await sending.amend(webhook, webhook_url=receiver.url)
             sending.put(webhook, (number, "a"))
             await sending.finished(webhook, number)
@@ -144,11 +144,11 @@ async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Se
         await sending.core.executor.execute(RotateSecret(webhook, Webhook, box), invocation=Invocation.by("test"))
         sending.put(webhook, (11, "a"))
         await sending.finished(webhook, 11)
-        assert entry.got[-1].headers["webhook-signature"].count("v1,") == 2
+        assert first.got[-1].headers["webhook-signature"].count("v1,") == 2
         await sending.amend(webhook, disabled_at=sending.clock())
         sending.put(webhook, (12, "a"))
         await sending.finished(webhook, 12)
-    assert len(entry.got) + len(other.got) == 11
+    assert len(first.got) + len(other.got) == 11
     assert sending.states(webhook)[-1] == (12, 2, 0, "the webhook is disabled")
 
 

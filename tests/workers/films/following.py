@@ -54,6 +54,6 @@ async def fed(inner: Core, *, after: int = 0) -> None:
 async def followed(inner: Core) -> None:
     """Carry out everything that follows from the log, from its start: earlier orders are repeated."""
     await fed(inner)
-    entry = worker(inner)
-    while await entry.carry_out():
+    order_worker = worker(inner)
+    while await order_worker.carry_out():
         pass

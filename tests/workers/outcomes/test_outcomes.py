@@ -173,13 +173,13 @@ async def test_what_fails_is_tried_again_while_other_owners_go_on(inner: Core) -
             raise Refused("not now")
         return rename(key, outcome)
 
-    entry = worker(inner, command)
-    await carried_out(inner, entry)
+    order_worker = worker(inner, command)
+    await carried_out(inner, order_worker)
     assert await pending_orders(inner) == [(Room.stream(ROOM), 1, "Refused: not now")]
     assert await names(inner, OTHER) == ["requested", f"completed 18 {OUTPUT.name} 7"]
     down = False
     await make_due(inner)
-    await carried_out(inner, entry)
+    await carried_out(inner, order_worker)
     assert (await pending_orders(inner), await names(inner)) == ([], ["requested", MADE])
 
 
@@ -187,11 +187,11 @@ async def test_a_command_whose_answer_was_lost_has_one_effect(inner: Core) -> No
     await owned(inner, 17)
     await complete(inner, 17)
     await fed(inner, handler(inner))
-    entry = worker(inner, executor=Recorded(inner, killed=1))
-    await carried_out(inner, entry)
+    order_worker = worker(inner, executor=Recorded(inner, killed=1))
+    await carried_out(inner, order_worker)
     assert [attempts for _, attempts, _ in await pending_orders(inner)] == [1]
     await make_due(inner)
-    await carried_out(inner, entry)
+    await carried_out(inner, order_worker)
     assert (await pending_orders(inner), await names(inner)) == ([], ["requested", MADE])
 
 

@@ -272,11 +272,11 @@ async def test_a_stop_gives_the_shards_back_where_the_last_samples_cannot_be_wri
     async def away(samples: Sequence[Sample]) -> None:
         raise Unavailable("the database does not answer")
 
-    entry = prober(inner, outbound)
-    await entry.start()
+    member = prober(inner, outbound)
+    await member.start()
     await until(lambda: holds_shards(inner))
-    monkeypatch.setattr(entry._samples, "write", away)
-    await entry.stop()
+    monkeypatch.setattr(member._samples, "write", away)
+    await member.stop()
     assert not await holds_shards(inner)
 
 
@@ -285,20 +285,20 @@ async def test_a_point_of_a_shard_that_went_away_is_left_alone_until_the_points_
 ) -> None:
     counting(server, "/0/archive")
     await live(http, configuration(f"{server.url}/0"))
-    entry, faults = prober(inner, outbound), list[str]()
+    member, faults = prober(inner, outbound), list[str]()
 
     async def hold(state: MemberState) -> Assignment:
         return Assignment({}, until=monotonic() + 60, alive=2)
 
     async def away() -> dict[UUID, LiveChannel]:
-        faults.append(entry._fault.what if entry._fault is not None else "")
+        faults.append(member._fault.what if member._fault is not None else "")
         raise Unavailable("the database does not answer")
 
-    async with running(entry):
+    async with running(member):
         await until(lambda: every_one(server, 1, points=1))
         with monkeypatch.context() as patched:
-            patched.setattr(entry._samples, "live_channels", away)
-            patched.setattr(entry._leases, "hold", hold)
+            patched.setattr(member._samples, "live_channels", away)
+            patched.setattr(member._leases, "hold", hold)
             async with asyncio.timeout(60):
                 while len(faults) < 4:  # noqa: ASYNC110 - what is watched has no event
                     await asyncio.sleep(0.05)

@@ -57,7 +57,7 @@ async def test_the_only_worker_stays_on_the_air_while_the_database_is_away(
 ) -> None:
     event = await an_event(inner, 1)
     channel = channel_of(event)
-    async with member(far, world, lease=LONG) as entry:
+    async with member(far, world, lease=LONG) as first_member:
         await go_live(inner, event)
         await until(world.has_reported("started"))
         await until(world.sends(channel))
@@ -65,12 +65,12 @@ async def test_the_only_worker_stays_on_the_air_while_the_database_is_away(
         await asyncio.sleep(LONG + 2)
         await until(world.sends(channel), seconds=20)
         await reconnect(link, how)
-        before = entry.worker._assignment.until
-        await until(lambda: entry.worker._assignment.until > before)
+        before = first_member.worker._assignment.until
+        await until(lambda: first_member.worker._assignment.until > before)
         await until(world.sends(channel))
         assert len(world.numbers(channel)) == 1, "it was not started again"
         await stop(inner, event)
-        await until(lambda: not entry.worker.sessions)
+        await until(lambda: not first_member.worker.sessions)
     world.check()
 
 
@@ -80,14 +80,14 @@ async def test_what_was_stopped_while_the_database_was_away_is_stopped_when_it_a
 ) -> None:
     event = await an_event(inner, 1)
     channel = channel_of(event)
-    async with member(far, world, lease=LONG) as entry:
+    async with member(far, world, lease=LONG) as first_member:
         await go_live(inner, event)
         await until(world.sends(channel))
         await lost(link, how)
         await stop(inner, event)
         await until(world.sends(channel), seconds=20)
         await reconnect(link, how)
-        await until(lambda: not entry.worker.sessions)
+        await until(lambda: not first_member.worker.sessions)
         assert await world.silent(channel)
     assert len(world.numbers(channel)) == 1
 
@@ -97,17 +97,17 @@ async def test_a_worker_that_alone_is_cut_off_falls_silent_before_another_starts
     inner: Core, far: Database, link: Link, world: World, how: str
 ) -> None:
     events = [await an_event(inner, number) for number in range(1, 7)]
-    async with member(far, world, name="far") as entry, member(inner.database, world, name="near") as two:
+    async with member(far, world, name="far") as first_member, member(inner.database, world, name="near") as second_member:
         for key in events:
             await go_live(inner, key)
         await until(world.has_reported("started", len(events)))
         await lost(link, how)
-        await until(lambda: len(two.worker.sessions) == len(events))
+        await until(lambda: len(second_member.worker.sessions) == len(events))
         for key in events:
             await until(world.sends(channel_of(key)))
         world.check()
         await reconnect(link, how)
-        await until(lambda: not entry.worker.sessions)
+        await until(lambda: not first_member.worker.sessions)
         await asyncio.sleep(LEASE)
         for key in events:
             await until(world.sends(channel_of(key)))

@@ -184,9 +184,9 @@ async def test_a_session_that_waits_says_so_when_the_reason_changes(
     await until(lambda: len(single.kind.starts) > 10)
     single.kind.waits = "its points are not there"
     await until(lambda: "points are not there" in caplog.text)
-    message = [line.getMessage() for line in caplog.records if "are not there" in line.getMessage()]
+    messages = [line.getMessage() for line in caplog.records if "are not there" in line.getMessage()]
     channel = channel_of(event)
-    assert message == [f"the session of {channel} waits: {why}" for why in ("its hosts are not there", "its points are not there")]
+    assert messages == [f"the session of {channel} waits: {why}" for why in ("its hosts are not there", "its points are not there")]
     single.kind.waits = ""
     await until(lambda: single.kind.sessions)
     assert await inner.database.rows("SELECT restarts FROM sessions") == [(0,)]
