@@ -151,5 +151,5 @@ def test_cues_that_would_fill_a_disk_are_refused() -> None:
 
 
 def test_what_is_no_manifest() -> None:
-    with pytest.raises(ValueError, match="no manifest"):
+    with pytest.raises(ValueError, match="not a manifest"):
         in_manifest(b"<!DOCTYPE a><MPD/>", TRACKS)
