@@ -1,4 +1,4 @@
-"""What all tests share: a real PostgreSQL, emptied for every test that uses it, and the product on top of it."""
+"""Shared fixtures: a real PostgreSQL, emptied for every test that uses it, and the product on top of it."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays until the end. The garbage collector would go through it again and again, here for a third of the
-    time. Later it runs as seldom as in the product."""
+    """Freeze the collected tests, which stay until the end. The garbage collector would otherwise traverse them again and again,
+    which takes a third of the time here. Later it runs as rarely as in the product."""
     gc.disable()
     try:
         return (yield)
@@ -142,7 +142,7 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(autouse=True)
 def umask() -> Iterator[None]:
-    """That of the session: commands of the product that a test calls change it for the whole process."""
+    """Restore the umask of the session, because commands of the product that a test calls change it for the whole process."""
     before = os.umask(0o022)
     os.umask(before)
     yield
@@ -222,7 +222,7 @@ def request_log(inner: Core) -> RequestLog:
 
 @pytest.fixture
 async def outbound() -> AsyncIterator[GuardedClient]:
-    """May call the receivers that tests run."""
+    """Return a client that may call the receivers that tests run."""
     client = GuardedClient([ip_network("127.0.0.0/8")])
     yield client
     await client.close()
@@ -237,7 +237,7 @@ def media_root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
-    """What the endpoints are given."""
+    """Return the services that the endpoints get, by their types."""
     return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(media_root))
 
 

@@ -1,4 +1,4 @@
-"""How `make test` distributes the tests over processes: a file stays together, and the longest files come first."""
+"""The distribution of tests over processes in `make test`: a file stays together, and the longest files come first."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ TOGETHER: Final = {
     "tests/e2e/test_webhooks.py": "kafka",
     "tests/console/": "console",
 }
-"""What needs the Kafka broker runs in one process, so that one broker is started. Tests that start, kill or secure one of their own
-run in another. Tests of the console share a product and a browser."""
+"""Tests that share a process. Those that need the Kafka broker run in one, so that one broker is started. Tests that start, kill
+or secure their own broker run in another. Tests of the console share a product and a browser."""
 
 
 def groups(items: Sequence[pytest.Item]) -> list[list[int]]:
     """The places of tests that stay in one process, since the fixtures of a module are made once; in the order of the tests."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    by_group: defaultdict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         file = item.nodeid.partition("::")[0]
-        found[next((group for start, group in TOGETHER.items() if file.startswith(start)), file)].append(place)
-    return list(found.values())
+        by_group[next((group for start, group in TOGETHER.items() if file.startswith(start)), file)].append(place)
+    return list(by_group.values())
 
 
 @pytest.hookimpl(trylast=True)

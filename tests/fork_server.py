@@ -35,7 +35,7 @@ _PRELOADED: Final = (
 
 
 def _preload() -> None:
-    for module in (*_PRELOADED, *(found.name for found in pkgutil.walk_packages(workers.__path__, "workers."))):
+    for module in (*_PRELOADED, *(module_info.name for module_info in pkgutil.walk_packages(workers.__path__, "workers."))):
         importlib.import_module(module)
     catalogue()
     for router in ROUTES:
@@ -51,7 +51,7 @@ def main(orders: int) -> object:
 
 
 def _run(start: Start) -> object:
-    """As the interpreter does it: the command line of the product, or a script when the first argument is one."""
+    """Run the command line of the product, or a script when the first argument is one, as the interpreter does."""
     for number, descriptor in enumerate(start.descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)

@@ -44,7 +44,7 @@ class Forked(subprocess.Popen[str]):
         super().__init__(arguments, cwd=ROOT, env=environment, text=True, **streams)
 
     def _execute_child(self, *given: Any) -> None:
-        """What `Popen` does between making its pipes and reading them."""
+        """Start the child: the part of `Popen` between making its pipes and reading them."""
         read_in, _, _, write_out, _, write_err = pipes = given[10:16]
         streams = [default if each == -1 else each for default, each in enumerate((read_in, write_out, write_err))]
         order = {
@@ -62,9 +62,9 @@ class Forked(subprocess.Popen[str]):
                 _orders.cache_clear()
                 socket.send_fds(_orders(), [message], passed)
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
-        told, watched, _, _ = socket.recv_fds(self._status, 4096, 1, socket.MSG_CMSG_CLOEXEC)
-        assert watched, f"no process was forked: {told.decode()}"
-        self.pid, self._watched = int(told), watched[0]
+        received, watched, _, _ = socket.recv_fds(self._status, 4096, 1, socket.MSG_CMSG_CLOEXEC)
+        assert watched, f"no process was forked: {received.decode()}"
+        self.pid, self._watched = int(received), watched[0]
         self._child_created = True
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:

@@ -1,7 +1,4 @@
-"""One real Kafka broker for the run, started by the first test that needs it.
-
-MEDIALEDGER_TEST_KAFKA=host:port names a broker of one's own instead. Without either the test is an error, never a skip.
-"""
+"""A real Kafka broker for the run, started by the first test that needs it."""
 
 from __future__ import annotations
 
@@ -33,12 +30,12 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def topics_prefix() -> str:
-    """What a test's topics and groups begin with, so that tests do not see each other's."""
+    """Return the prefix of a test's topics and groups, so that tests do not see each other's."""
     return f"test-{uuid4().hex[:12]}."
 
 
 def answering(bootstrap: str) -> str:
-    """The same address, when something accepts connections there."""
+    """Return the address when something accepts connections there."""
     host, _, port = bootstrap.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=10).close()

@@ -42,7 +42,7 @@ class KeptConnection(Connection):
         await super().close()
 
     async def renew(self) -> bool:
-        """Whether it works; then its session has the settings of a new one."""
+        """Return True if the connection works; its session then has the settings of a new one."""
         with suppress(psycopg.Error):
             await self.execute("RESET ALL")
             return True
@@ -95,7 +95,7 @@ class KeptDatabase(Database):
 
 
 class KeptDatabases:
-    """Of one migrated database."""
+    """The kept connections of one migrated database."""
 
     def __init__(self, conninfo: str, *, role: str | None) -> None:
         self._conninfo = conninfo
@@ -104,7 +104,7 @@ class KeptDatabases:
 
     @asynccontextmanager
     async def core(self, clock: Clock) -> AsyncIterator[Core]:
-        """As one process of the product has it."""
+        """Yield the core as one process of the product has it."""
         database = self._idle.pop() if self._idle else KeptDatabase(self._conninfo, role=self._role)
         wired = core_on(database, clock=clock)
         await wired.start()

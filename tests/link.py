@@ -27,7 +27,7 @@ class Link:
 
     @classmethod
     def to_postgres(cls, conninfo: str) -> Self:
-        """To a server that listens on a unix socket."""
+        """Return a link to a server that listens on a unix socket."""
         path = Path(str(conninfo_to_dict(conninfo)["host"])) / _SOCKET
         return cls(lambda: asyncio.open_unix_connection(path))
 

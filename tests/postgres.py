@@ -1,9 +1,5 @@
-"""One PostgreSQL server for each process of the test run, started by the first test that asks for it, on a copy of a home that is
-made once.
-
-It keeps nothing through a crash of the machine and asks for no password, which saves most of what a commit and a connection
-cost. Tests of crashes start a server of their own, as the product does.
-"""
+"""A PostgreSQL server for each process of the test run, started by the first test that needs it, on a copy of a home that is
+made once."""
 
 from __future__ import annotations
 
@@ -128,7 +124,7 @@ def two_logins(postgres: str, name: str) -> Iterator[Logins]:
 
 @pytest.fixture(scope="session")
 async def migrated(postgres: str) -> tuple[str, str | None]:
-    """The same, with the product's schema; and the role that the running product takes on."""
+    """Return the address of a database with the product's schema, and the role that the running product takes."""
     role = await prepare(postgres)
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(MAKE_ROOM, (None, EVENTS_PER_PARTITION))
@@ -165,5 +161,5 @@ def asked(conninfo: str, question: bytes, parameters: Sequence[object] = ()) -> 
 
 @cache
 def _kept(conninfo: str) -> psycopg.Connection[TupleRow]:
-    """Without prepared statements: tests make tables anew."""
+    """Return a connection without prepared statements, because tests recreate tables."""
     return psycopg.connect(conninfo, autocommit=True, application_name="tests", prepare_threshold=None)

@@ -27,7 +27,7 @@ from tests.distribution import groups
 _ASK: Final = "ask"
 """A child asks for its next group. Everything else that it sends is the name of a hook and its arguments."""
 _ENDED: Final = "ended"
-"""What is heard of a child that sends nothing any more."""
+"""The message that stands for a child which no longer sends anything."""
 _ENDS_WITHIN: Final = 10.0
 """Seconds that a child which was aborted has for its traceback."""
 _ONLY_IN_PARENT: Final = ("terminalreporter", "logxml")
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """None leaves it to pytest, which runs all in this process."""
+    """Run the tests in processes. Return None to leave it to pytest, which runs all tests in this process."""
     config = session.config
     if config.getoption("processes") < 2 or session.testsfailed or config.option.collectonly:
         return None
@@ -200,7 +200,7 @@ class Worker:
             os._exit(status)
 
     def _detach(self) -> None:
-        """What this process writes goes to files of its own while it is captured, and else nowhere."""
+        """Redirect the output of this process to its own files while it is captured, and otherwise discard it."""
         plugins = self._session.config.pluginmanager
         for name in _ONLY_IN_PARENT:
             if plugins.has_plugin(name):

@@ -16,21 +16,21 @@ _PACKAGES: Final = {
     "node": "nodejs",
     "chromium": "chromium",
 }
-"""Of Debian and Ubuntu, by program."""
+"""Packages of Debian and Ubuntu, by program."""
 _REMEDIES: Final = {
     "helm": "go install helm.sh/helm/v3/cmd/helm@v3.17.3",
     "terraform": "from developer.hashicorp.com, or OpenTofu as a link of this name",
 }
-"""Of programs that are in no package."""
+"""Instructions for programs that are in no package."""
 _MISSING: Final = "not found: "
 
 
 def program(name: str) -> str:
-    """Its path. Ends the test where it is not installed."""
-    found = which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin") or which(name)
-    if found is None:
+    """Return the path of a program. Ends the test if it is not installed."""
+    executable = which(name, path="/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin") or which(name)
+    if executable is None:
         not_run(name, _REMEDIES.get(name) or f"apt-get install {_PACKAGES.get(name, name)}")
-    return found
+    return executable
 
 
 def not_run(name: str, remedy: str) -> NoReturn:

@@ -34,11 +34,11 @@ def moto_endpoint() -> Iterator[str]:
 
 
 def versitygw() -> Path | None:
-    """None where it is not installed: to build it takes a minute and a half of processor time."""
+    """Return the path of the server, or None if it is not installed: building it takes a minute and a half of processor time."""
     go = which("go") or which("/usr/local/go/bin/go")
     folder = subprocess.run([go, "env", "GOPATH"], capture_output=True, text=True, check=True).stdout.strip() if go else ""
-    found = which("versitygw") or which(Path(folder) / "bin" / "versitygw")
-    return Path(found) if found else None
+    path = which("versitygw") or which(Path(folder) / "bin" / "versitygw")
+    return Path(path) if path else None
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +88,7 @@ def client(address: BucketAddress):  # type: ignore[no-untyped-def]
 
 @cache
 def _client(endpoint: str | None, region: str):  # type: ignore[no-untyped-def]
-    """To make one takes longer than a test: it reads the description of the service."""
+    """Return a client. Making one takes longer than a test, because it reads the description of the service."""
     return boto3.session.Session().client(
         "s3",
         endpoint_url=endpoint,

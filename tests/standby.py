@@ -30,7 +30,7 @@ class Replicated:
     @property
     def url(self) -> str:
         """The standby is named first, so that whoever takes the first host takes the wrong one."""
-        hosts = ",".join(str(conninfo_to_dict(one)["host"]) for one in (self.standby, self.primary))
+        hosts = ",".join(str(conninfo_to_dict(conninfo)["host"]) for conninfo in (self.standby, self.primary))
         return make_conninfo(self.primary, host=hosts, port="5432,5432")
 
     def start(self) -> str:
@@ -50,7 +50,7 @@ class Replicated:
         self._until(self.standby, "SELECT count(*) = 0 FROM pg_stat_wal_receiver")
 
     def fall_behind(self) -> None:
-        """From now on a commit is acknowledged that the standby lacks."""
+        """Acknowledge commits that the standby does not have, from this call on."""
         _set(self.primary, "synchronous_standby_names = ''")
         self._until(self.primary, "SHOW synchronous_standby_names", "")
         self.cut()

@@ -27,7 +27,7 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.ENOSYS
 
 
 def without_landlock() -> None:
-    """Its three system calls, 444 to 446, are not there any more for this process and those that it starts: seccomp(2)."""
+    """Remove the three system calls of Landlock, 444 to 446, for this process and its children: seccomp(2)."""
     lines = [(_LOAD, 0, 0, 0), (_AT_LEAST, 0, 2, 444), (_MORE_THAN, 1, 0, 446), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     library = ctypes.CDLL(None)
     program = _Program(len(lines), (_Instruction * len(lines))(*(_Instruction(*line) for line in lines)))

@@ -1,4 +1,4 @@
-"""In-memory twin of the published files of the media root."""
+"""An in-memory twin of the published files of the media root."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class MemoryMediaFiles:
 
     async def list(self, folder: str, *, limit: int) -> Sequence[MediaFile]:
         inside = f"{folder}/" if folder else ""
-        found = [await self.find(path) for path in sorted(self._files) if path.startswith(inside)]
-        return [file for file in found if file is not None][: limit + 1]
+        matches = [await self.find(path) for path in sorted(self._files) if path.startswith(inside)]
+        return [file for file in matches if file is not None][: limit + 1]
 
     async def read(self, path: str, *, limit: int) -> bytes | None:
         if await self.find(path) is None:

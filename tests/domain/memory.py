@@ -1,4 +1,5 @@
-"""In-memory twins of what handlers need: the executor over a log of stored bytes, look-ups of records and Events, service notes."""
+"""Twins in memory of the ports of handlers: the executor over a log of stored bytes, look-ups of records and Events, service
+notes."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class MemoryLog:
 
     def load(self, stream: str, *, as_of: int | None = None) -> AggregateRoot | None:
         entries = self._of_stream.get(stream, ())
-        return folded([one.event for one in entries if as_of is None or one.position <= as_of])
+        return folded([entry.event for entry in entries if as_of is None or entry.position <= as_of])
 
     def all(self, kind: str) -> list[AggregateRoot]:
         loaded = (self.load(stream) for stream in self._of_stream if stream.partition(":")[0] == kind)
@@ -77,7 +78,7 @@ class MemoryLog:
             raise
         for decision in decisions:
             after = decision.aggregate.references()
-            self.vault |= {one.reference: one for one in decision.command.sealed if one.reference in after.secrets}
+            self.vault |= {secret.reference: secret for secret in decision.command.sealed if secret.reference in after.secrets}
             for gone in decision.before.secrets - after.secrets:
                 self.vault.pop(gone, None)
             appended = [Appended(self.head + at, event, invocation.cause.actor) for at, event in enumerate(decision.events, 1)]
@@ -138,18 +139,18 @@ class MemoryExecutor:
         self._log = log
         self._clock = clock
         self.interruptions: list[Callable[[], Awaitable[Any]]] = []
-        """What happens between the next decisions and their appends, one for each try."""
+        """Actions that are run between the next decisions and their appends, one for each attempt."""
         self.before_each = before
 
     async def execute(self, wanted: Any, *, invocation: Invocation) -> Outcome[Any]:
         fixed = Plan((wanted,)) if isinstance(wanted, Command) else None
         repeats = fixed is None or wanted.ignore_missing_links
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_TRIES)):
             plan = fixed or await wanted()
             try:
                 return await self._try(plan, invocation)
             except (ConcurrencyConflict, ClaimTaken, LinkBroken, PlanOutdated) as lost:
-                if left and (repeats or isinstance(lost, ConcurrencyConflict)):
+                if remaining and (repeats or isinstance(lost, ConcurrencyConflict)):
                     continue
                 if isinstance(lost, LinkBroken) and (users := self._users_of(lost.no_longer_linkable)):
                     raise InUse(users) from None
@@ -178,7 +179,7 @@ class MemoryExecutor:
             streams = [aggregate.id for aggregate in aggregates]
             record = IdempotencyRecord(key, streams, plan.result) if key is not None else None
             before = self._log.head
-            position = self._log.append([one for one in decisions if one.events], invocation, record=record)
+            position = self._log.append([made for made in decisions if made.events], invocation, record=record)
         return Outcome(
             aggregates,
             plan.result,
@@ -200,8 +201,8 @@ class MemoryRecords:
         self._log = log
 
     def all(self, kind: str) -> list[RecordRow]:
-        found = self._log.all(kind)
-        return [RecordRow.of(root) for root in found if isinstance(root, Record) and not root.deleted]
+        roots = self._log.all(kind)
+        return [RecordRow.of(root) for root in roots if isinstance(root, Record) and not root.deleted]
 
     async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]:
         return {link: row for link in links if (row := await self.find(*link)) is not None}
@@ -221,9 +222,9 @@ class MemoryRecords:
         return [RecordRow.of(root) for root in records if str(getattr(root.details, root.PARENT)) == str(parent)]
 
     async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]:
-        found = {str(owner): await self.of_parent(kind, owner) for owner in owners}
+        by_owner = {str(owner): await self.of_parent(kind, owner) for owner in owners}
         return {
-            owner: sorted(rows, key=lambda row: (row.details.category, row.details.key)) for owner, rows in found.items() if rows
+            owner: sorted(rows, key=lambda row: (row.details.category, row.details.key)) for owner, rows in by_owner.items() if rows
         }
 
 
@@ -265,8 +266,8 @@ class MemoryEvents:
         return {row.id for row in self._rows() if row.id in keys and row.details.vod_drm}
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
-        found = [row for row in self._rows() if row.details.ref_id == reference_id]
-        return max(found, key=lambda row: (row.date_created, row.id), default=None)
+        matches = [row for row in self._rows() if row.details.ref_id == reference_id]
+        return max(matches, key=lambda row: (row.date_created, row.id), default=None)
 
     async def on_air(self, channel_id: UUID) -> EventRow | None:
         return next((row for row in self._rows() if row.details.on_air_channel_id == channel_id), None)
@@ -344,7 +345,7 @@ class MemoryNotes:
 
 
 class Memory:
-    """One in-memory log, and the ports over it."""
+    """An in-memory log, and the ports over it."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -363,7 +364,7 @@ class Memory:
         return MemoryExecutor(self.log, lambda: self.now, before=before)
 
     async def given(self, *commands: Command[Any]) -> None:
-        """What has been executed before; it does not count as happened."""
+        """Execute commands before the test. Their events do not count as happened."""
         for command in commands:
             await self.executor.execute(command, invocation=Invocation.by("somebody"))
         self._seen = self.log.head
@@ -373,11 +374,11 @@ class Memory:
     @property
     def happened(self) -> list[Fact]:
         """The events since what was given."""
-        return facts_of([one.event for one in self.log.entries[self._seen :]])
+        return facts_of([entry.event for entry in self.log.entries[self._seen :]])
 
     @property
     def topics(self) -> list[str]:
-        return [one.event.TOPIC for one in self.log.entries[self._seen :]]
+        return [entry.event.TOPIC for entry in self.log.entries[self._seen :]]
 
     async def load(self, stream: str) -> AggregateRoot | None:
         return self.log.load(stream)
@@ -392,7 +393,7 @@ class Memory:
         self.executor.interruptions.append(theirs)
 
     def outcome(self, client: str, key: str) -> Outcome[Any]:
-        """What a repeat under an idempotency key is worded from."""
+        """Return the outcome from which a repeat under an idempotency key is answered."""
         record = self.log.keys[client, key]
         aggregates = [self.log.load(stream, as_of=record.position) for stream in record.streams]
         return Outcome(aggregates, record.result, position=record.position, as_of=record.position, recorded=True)

@@ -17,9 +17,9 @@ from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 
 THEN = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
-"""When everything that is given happened."""
+"""The time of all given events."""
 NOW = datetime(2031, 1, 2, 13, 30, tzinfo=UTC)
-"""When the command comes."""
+"""The time of the command."""
 
 MAPPER = EventMapper(catalogue())
 
@@ -44,7 +44,7 @@ def facts_of(events: list[DomainEvent]) -> list[Fact]:
 
 
 def collected(root: AggregateRoot) -> list[DomainEvent]:
-    """What happened to an aggregate since it was last asked."""
+    """Return the events of an aggregate since the last call."""
     return [event for event in root.collect_events() if isinstance(event, DomainEvent)]
 
 
@@ -59,7 +59,7 @@ def folded(events: list[DomainEvent], *, mapper: EventMapper = MAPPER, root: Agg
 
 @dataclass
 class Outcome(Generic[R]):
-    """What came of a command; `after` is the aggregate as it then is."""
+    """The result of a command; `after` is the aggregate after it."""
 
     after: R | None
     happened: list[DomainEvent]
@@ -106,7 +106,7 @@ class Scenario(Generic[R]):
 def given(kind: type[R], key: object, *history: Fact) -> Scenario[R]:
     stream = kind.stream(key)
     events = [
-        one.event(originator_id=stream, originator_version=version, timestamp=THEN, **one.facts)
-        for version, one in enumerate(history, start=1)
+        entry.event(originator_id=stream, originator_version=version, timestamp=THEN, **entry.facts)
+        for version, entry in enumerate(history, start=1)
     ]
     return Scenario(kind, key, events)

@@ -1,4 +1,4 @@
-"""What a release stores and how: a line for each event, view and migration, kept as a file for each release.
+"""The storage format of a release: a line for each event, view and migration, kept as a file for each release.
 
 `python -m tests.golden.releases 0.1.0` writes the file when 0.1.0 is released. Later builds are compared with the newest one.
 """
@@ -62,7 +62,7 @@ def _hash(form: Any) -> str:
 
 
 def faults(last: Release, now: Release, *, shown: Sequence[View], steps: Sequence[Migration]) -> Iterator[str]:
-    """What has to be done before the next release can run beside the last one."""
+    """Yield the steps that are needed before the next release can run next to the last one."""
     for name, form in last.forms.items():
         if now.forms.get(name, form) != form and not name.startswith("event "):
             yield f"{name} was released and is not edited: raise its version, or add a migration"
@@ -75,8 +75,8 @@ def faults(last: Release, now: Release, *, shown: Sequence[View], steps: Sequenc
             yield f"{name} is still read by the last release: give it up in the release after this one"
     for step in steps:
         new = f"migration {step.name.replace(' ', '_')}" not in last.forms
-        if new and not step.contracts and (found := _TAKES_AWAY.search(step.statements)):
-            yield f"migration {step.name} says {found[0]}: if it takes something away, it has contracts=True"
+        if new and not step.contracts and (match := _TAKES_AWAY.search(step.statements)):
+            yield f"migration {step.name} says {match[0]}: if it takes something away, it has contracts=True"
     if now.forms != last.forms and now.build <= last.build:
         yield f"what is stored has changed since the last release: raise BUILD in projections/kernel/builds.py to {last.build + 1}"
 

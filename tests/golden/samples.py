@@ -64,7 +64,7 @@ def _number(name: str) -> int:
 
 
 _NAMED_BY = {"task": "id"}
-"""What is called by one name where it is, and by another where it is meant: events speak of a task that there is."""
+"""Members that have another name when events refer to them: events refer to a task by `task`."""
 
 _ADDED_LATER = (AssetType.CAPTION, Trigger.SCHEDULE, Trigger.COMPOSE, VodWorkflow.COMPOSE)
 """Members of enumerations that older files do not know. They are not chosen, so that the choice stays that of the files."""

@@ -1,4 +1,4 @@
-"""What lies in logs out there can still be read, and is written as it always was. Files are added, never edited."""
+"""Compatibility with existing logs: they can still be read, and events are written as before. Files are added, never edited."""
 
 from __future__ import annotations
 

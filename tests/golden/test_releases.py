@@ -32,7 +32,7 @@ def test_each_release_has_a_file() -> None:
 
 def test_this_build_can_run_beside_the_last_release() -> None:
     releases = [Release.read(path.read_text(encoding="utf-8")) for path in RELEASES.glob("*.txt")]
-    last = max(releases, key=lambda one: one.build, default=today())
+    last = max(releases, key=lambda release: release.build, default=today())
     assert list(faults(last, today(), shown=views().all, steps=migrations())) == []
 
 

@@ -170,11 +170,11 @@ _OF_KIND: dict[str, st.SearchStrategy[Any]] = {
 def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Command[Any]]:
     """Anything that may be asked of one record, its values made from its fields alone."""
     fields = {name: field for name, field in kind.DETAILS.model_fields.items() if name != "secrets"}
-    known = {name: _field(kind, name, str(field.annotation)) for name, field in fields.items()}
-    needed = {name: known.pop(name) for name, field in fields.items() if field.is_required()}
+    values = {name: _field(kind, name, str(field.annotation)) for name, field in fields.items()}
+    needed = {name: values.pop(name) for name, field in fields.items() if field.is_required()}
     return st.one_of(
-        st.builds(RegisterRecord, st.just(key), st.just(kind), st.fixed_dictionaries(needed, optional=known)),
-        st.builds(AmendRecord, st.just(key), st.just(kind), st.fixed_dictionaries({}, optional={**needed, **known})),
+        st.builds(RegisterRecord, st.just(key), st.just(kind), st.fixed_dictionaries(needed, optional=values)),
+        st.builds(AmendRecord, st.just(key), st.just(kind), st.fixed_dictionaries({}, optional={**needed, **values})),
         st.builds(DeleteRecord, st.just(key), st.just(kind)),
     )
 
@@ -187,7 +187,7 @@ def _field(kind: type[Record], name: str, annotation: str) -> st.SearchStrategy[
 
 
 def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Command[Any]]]:
-    """What may be asked of one client, one after the other. Key ids are random in life, so no two keys share one here either."""
+    """Return sequences of commands for one client. Key ids are random in production, so no two keys share one here either."""
     roles = st.lists(st.sampled_from(["viewer", "operator", "admin"]), min_size=1, max_size=3).map(tuple)
     unnamed = NewKey("", "")
     asked: st.SearchStrategy[Command[Any]] = st.one_of(

@@ -81,21 +81,21 @@ def test_the_invariants_of_an_asset_hold(commands: list[Command[Any]]) -> None:
 
 
 def _outcomes(kinds: list[str]) -> list[Command[Any]]:
-    """Of the first job, and of those that repeat it, in the order of the log."""
-    told: list[Command[Any]] = []
+    """Return the outcomes of the first job, and of those that repeat it, in the order of the log."""
+    outcomes: list[Command[Any]] = []
     job, version = 1, 1
     for kind in kinds:
         version += 1
         if kind == "rerun":
             job, version = job + 1, 1
-            told.append(RestartAsset(KEY, job=job, job_version=1, rerun_of=job - 1))
+            outcomes.append(RestartAsset(KEY, job=job, job_version=1, rerun_of=job - 1))
         elif kind == "resumed":
-            told.append(RestartAsset(KEY, job=job, job_version=version))
+            outcomes.append(RestartAsset(KEY, job=job, job_version=version))
         elif kind == "failed":
-            told.append(FailAsset(KEY, job=job, job_version=version, reason="no"))
+            outcomes.append(FailAsset(KEY, job=job, job_version=version, reason="no"))
         else:
-            told.append(CompleteAsset(KEY, job=job, job_version=version, sizes={"a/x.jpg": 1}))
-    return told
+            outcomes.append(CompleteAsset(KEY, job=job, job_version=version, sizes={"a/x.jpg": 1}))
+    return outcomes
 
 
 @settings(max_examples=300, deadline=None)
@@ -103,12 +103,12 @@ def _outcomes(kinds: list[str]) -> list[Command[Any]]:
 def test_outcomes_that_come_again_late_change_nothing(kinds: list[str], data: st.DataObject) -> None:
     """The engine tells each outcome at least once and in order; who was frozen meanwhile repeats one when it is thawed."""
     first = RequestAsset(KEY, event_id=EVENT, type=AssetType.IMAGE, name="x", path="a/x.jpg", job=1)
-    told = _outcomes(kinds)
+    outcomes = _outcomes(kinds)
     repeated: list[Command[Any]] = []
-    for index, command in enumerate(told):
-        late = st.lists(st.integers(0, index), max_size=3).map(lambda before: [told[one] for one in before])
+    for index, command in enumerate(outcomes):
+        late = st.lists(st.integers(0, index), max_size=3).map(lambda before: [outcomes[number] for number in before])
         repeated += [command, *data.draw(late)]
-    log, _ = lived([first, *told])
+    log, _ = lived([first, *outcomes])
     again, _ = lived([first, *repeated])
     assert [(topic, _facts(state)) for topic, _, _, state in again] == [(topic, _facts(state)) for topic, _, _, state in log]
 

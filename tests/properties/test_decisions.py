@@ -1,4 +1,4 @@
-"""Whatever is asked of an aggregate, in whatever order: what must always hold."""
+"""Invariants of aggregates under any sequence of commands."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def test_telling_an_event_what_it_is_changes_nothing(commands: list[Command[Any]
     _, live = lived(commands)
     if not isinstance(live, MediaEvent) or live.deleted:
         return
-    known = {name: getattr(live.details, name) for name in Particulars.model_fields}
+    present = {name: getattr(live.details, name) for name in Particulars.model_fields}
     for command in (
-        AddOrUpdateEvent(KEY, known, live.details.state, live.details.mp4_state),
+        AddOrUpdateEvent(KEY, present, live.details.state, live.details.mp4_state),
         ChangeEventState(KEY, live.details.state),
         AddOrUpdateEvent(KEY, {}),
     ):

@@ -43,12 +43,12 @@ semaphores = st.none() | st.sampled_from([Semaphore(url="https://semaphore.test/
 retries = st.builds(Retries, st.integers(0, 3), st.sampled_from([timedelta(0), timedelta(seconds=5)]))
 slots = st.integers(1, 3)
 offsets = st.sampled_from([-1, 0, 0, 0, 0, 1])
-"""Of the run that is meant from the one that would be right: mostly none."""
+"""Offsets from the correct run to the run that a command names, mostly 0."""
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[TaskPlan, ...]:
-    """One to four steps, each after some of those before it."""
+    """Draw one to four steps, each after some of the earlier ones."""
     after: list[tuple[int, ...]] = []
     for number in range(1, draw(st.integers(1, 4)) + 1):
         before = st.sets(st.integers(1, number - 1), max_size=2) if number > 1 else st.just(set())
@@ -57,7 +57,7 @@ def plans(draw: st.DrawFn) -> tuple[TaskPlan, ...]:
 
 
 class History:
-    """What the events say by themselves, without the aggregate."""
+    """A model of the job, computed from its events without the aggregate."""
 
     def __init__(self) -> None:
         self.under_way: dict[int, int] = {}
@@ -83,7 +83,7 @@ class History:
 
 @dataclass(frozen=True)
 class Dice:
-    """What one move is made of; none needs all of it."""
+    """The random values of one move, not all of which are used."""
 
     which: int
     off: int
@@ -95,7 +95,7 @@ class Dice:
 
 
 class Life:
-    """Of a job, among clients, schedulers, controllers and workers, none of whom knows what the others did."""
+    """The life of a job, among clients, schedulers, controllers and workers that do not know of each other's actions."""
 
     def __init__(self, accept: AcceptJob) -> None:
         self.log: list[Stored] = []
@@ -107,7 +107,7 @@ class Life:
     # --- moves
 
     def go_on(self, dice: Dice) -> None:
-        """As things should."""
+        """Take the next regular step."""
         job = self.job
         if job.state in (JobState.SCHEDULED, JobState.PENDING):
             self.do(QueueJob(NUMBER, job.run_at, job.semaphore))
@@ -161,7 +161,7 @@ class Life:
         return [key for key, task in self.job.tasks.items() if self.job.state_of(task) in states]
 
     def do(self, command: JobCommand) -> None:
-        """As the executor does: what is refused leaves nothing behind."""
+        """Execute a command as the executor does: a refused command changes nothing."""
         self.sent.append(command)
         try:
             self.job = command.decide(self.job, at=START + timedelta(minutes=len(self.sent)))
@@ -191,9 +191,9 @@ class Life:
             assert not task.under_way or self.history.done.issuperset(task.plan.after)
             assert 0 <= task.attempts <= task.run
         needed = job.state is JobState.STARTED or bool(under_way)
-        held = [claim.scope for claim in job.claims()]
-        assert held.count("job.slot.studio") == needed, "a slot is held exactly while it is needed"
-        assert held.count("job.low_slot.studio") <= needed
+        scopes = [claim.scope for claim in job.claims()]
+        assert scopes.count("job.slot.studio") == needed, "a slot is held exactly while it is needed"
+        assert scopes.count("job.low_slot.studio") <= needed
 
 
 accepts = st.builds(

@@ -84,7 +84,7 @@ properties = _lives(
 
 
 def _unambiguous(command: Command[MediaEvent]) -> bool:
-    """Who sets a time of publication and a state in one write leaves open which of them set the time."""
+    """Return False for a write that sets both a time of publication and a state, because either may have set the time."""
     if isinstance(command, AddOrUpdateEvent):
         names = {*command.changes, *(() if command.state is None else ("state",))}
     else:
@@ -106,18 +106,18 @@ traffic = st.lists(of_events.filter(_unambiguous) | of_events.filter(_unambiguou
 async def test_notifications_match_a_naive_comparison(inner: Core, commands: list[Command[Any]], at_once: int, most: int) -> None:
     executor = afresh(inner)
     first = RegisterRecord(WEBHOOKS[0], Webhook, {"webhook_url": "https://hooks.test"})
-    naive = [one for command in [first, *commands] for one in await _told(inner, executor, command)]
+    naive = [notification for command in [first, *commands] for notification in await _notified(inner, executor, command)]
     fan = fed(inner, most=most)
     await fan.feed(writes_at_once=at_once)
-    found = await inner.database.rows(
+    rows = await inner.database.rows(
         "SELECT webhook, position, ordering_key, payload, state FROM deliveries ORDER BY position, webhook"
     )
     assert [
-        (webhook, position, ordering_key, from_json(text), state) for webhook, position, ordering_key, text, state in found
+        (webhook, position, ordering_key, from_json(text), state) for webhook, position, ordering_key, text, state in rows
     ] == naive
 
 
-async def _told(inner: Core, executor: CommandExecutor, command: Command[Any]) -> list[Told]:
+async def _notified(inner: Core, executor: CommandExecutor, command: Command[Any]) -> list[Told]:
     """Execute a command and compare the state before and after it."""
     subscribers = [await inner.streams.load(f"webhook:{key}") for key in WEBHOOKS]
     before, start = await _details(inner, str(command.key)), await head(inner.database)
@@ -137,26 +137,26 @@ async def _told(inner: Core, executor: CommandExecutor, command: Command[Any]) -
         "eventId": ordering_key,
         **_shown(after),
     }
-    wanted = [one for one in subscribers if isinstance(one, Webhook) and not one.deleted]
-    wanted = [one for one in wanted if str(one.details.event_id or ordering_key) == ordering_key]
-    return [(UUID(one.key), end, ordering_key, payload, 2 if one.details.disabled_at else 0) for one in wanted]
+    wanted = [subscriber for subscriber in subscribers if isinstance(subscriber, Webhook) and not subscriber.deleted]
+    wanted = [subscriber for subscriber in wanted if str(subscriber.details.event_id or ordering_key) == ordering_key]
+    return [(UUID(subscriber.key), end, ordering_key, payload, 2 if subscriber.details.disabled_at else 0) for subscriber in wanted]
 
 
 async def _event_of(inner: Core, command: Command[Any]) -> str:
     """The id of the Event of a command. For commands of webhooks it is no Event's."""
     key = str(command.key)
     if command.kind() is ChapterPointProperty:
-        found = await inner.streams.load(command.stream)
-        key = str(found.details.owner_id) if isinstance(found, Record) else ""
+        root = await inner.streams.load(command.stream)
+        key = str(root.details.owner_id) if isinstance(root, Record) else ""
     if command.kind() in (ChapterPoint, ChapterPointProperty):
-        found = await inner.streams.load(ChapterPoint.stream(key))
-        return str(found.details.event_id) if isinstance(found, Record) else ""
+        root = await inner.streams.load(ChapterPoint.stream(key))
+        return str(root.details.event_id) if isinstance(root, Record) else ""
     return key
 
 
 async def _details(inner: Core, ordering_key: str) -> EventDetails | None:
-    found = await inner.streams.load(MediaEvent.stream(ordering_key))
-    return found.details.model_copy() if isinstance(found, MediaEvent) else None
+    root = await inner.streams.load(MediaEvent.stream(ordering_key))
+    return root.details.model_copy() if isinstance(root, MediaEvent) else None
 
 
 def _compared(command: Command[Any], before: EventDetails | None, after: EventDetails) -> tuple[str, set[str]]:

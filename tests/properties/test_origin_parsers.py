@@ -1,4 +1,4 @@
-"""What the origin reads of encoders: whatever is sent is taken or refused, in time and memory that its size bounds."""
+"""The parsers of the origin for input of encoders: any input is accepted or refused, in time and memory bounded by its size."""
 
 from __future__ import annotations
 
@@ -77,25 +77,25 @@ def spoilt(draw: st.DrawFn, good: bytes) -> bytes:
 def streamed(data: bytes, sizes: Sequence[int]) -> tuple[list[Piece], bool]:
     """As it comes in pieces of these sizes, over and over; and whether it was taken whole."""
     stream, at, number = FragmentStream(most=MIB), 0, 0
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     try:
         while at < len(data):
-            found += stream.take(data[at : at + sizes[number % len(sizes)]])
+            pieces += stream.take(data[at : at + sizes[number % len(sizes)]])
             at, number = at + sizes[number % len(sizes)], number + 1
     except Unreadable:
-        return found, False
-    return found, True
+        return pieces, False
+    return pieces, True
 
 
 def whole(pieces: Sequence[Piece]) -> list[tuple[str, bytes]]:
     """Media data put together again."""
-    found: list[tuple[str, bytes]] = []
+    boxes: list[tuple[str, bytes]] = []
     for piece in pieces:
-        if piece.kind == "data" and found and found[-1][0] == "data":
-            found[-1] = ("data", found[-1][1] + piece.data)
+        if piece.kind == "data" and boxes and boxes[-1][0] == "data":
+            boxes[-1] = ("data", boxes[-1][1] + piece.data)
         else:
-            found.append((piece.kind, piece.data))
-    return found
+            boxes.append((piece.kind, piece.data))
+    return boxes
 
 
 def read(data: bytes) -> None:
@@ -132,9 +132,9 @@ def test_a_stream_is_the_same_in_whatever_pieces_it_comes(data: bytes, sizes: Se
 @example(b"#EXTM3U\n#EXT-X-MEDIA-SEQUENCE:999999999999999999\n#EXTINF:1,\na.m4s")
 def test_a_playlist_is_read_or_refused(data: bytes) -> None:
     with suppress(UploadRefused):
-        found = read_playlist(data, "main/v0.m3u8")
-        assert isinstance(found, IncomingPlaylist | MasterPlaylist)
-        names = [one.path for one in found.segments] if isinstance(found, IncomingPlaylist) else list(found.tracks)
+        playlist = read_playlist(data, "main/v0.m3u8")
+        assert isinstance(playlist, IncomingPlaylist | MasterPlaylist)
+        names = [segment.path for segment in playlist.segments] if isinstance(playlist, IncomingPlaylist) else list(playlist.tracks)
         assert not [name for name in names if name.startswith("/") or ".." in name.split("/")]
 
 

@@ -27,7 +27,7 @@ described = st.lists(st.tuples(st.integers(1, 4), texts, st.none() | texts), min
 
 
 async def indexed(inner: Core, *, through: int) -> None:
-    """What the consumer does up to a position of the log."""
+    """Run the consumer up to a position of the log."""
     indexer = SearchIndexer(inner.database, (EVENT_SEARCH, JOB_SEARCH))
     records = [record for record in await reader.read(inner.database, 0) if record.position <= through]
     effects = await indexer.prepare(records)

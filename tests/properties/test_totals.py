@@ -56,9 +56,9 @@ async def differences(database: Database, filters: list[EventFilter]) -> list[An
         assert total is not None, asked
         expression, parameters = total
         assert not parameters.keys() & query.parameters.keys()
-        [[told, counted]] = await database.rows(f"SELECT {expression}, ({query.count})", {**query.parameters, **parameters})
-        if told != counted:
-            wrong.append((asked, ids, told, counted))
+        [[stored_total, counted]] = await database.rows(f"SELECT {expression}, ({query.count})", {**query.parameters, **parameters})
+        if stored_total != counted:
+            wrong.append((asked, ids, stored_total, counted))
     return wrong
 
 
@@ -77,7 +77,7 @@ async def test_totals_are_counts_during_and_after_any_traffic(
     first, other = afresh(inner), afresh(second)
     end = begin + length
     ranges = [EventFilter(scheduled_from=begin), EventFilter(scheduled_to=end), EventFilter(scheduled_from=begin, scheduled_to=end)]
-    ranges += [replace(one, states=[EventState.STOPPED, EventState.LIVE_PUBLISHED]) for one in ranges]
+    ranges += [replace(query, states=[EventState.STOPPED, EventState.LIVE_PUBLISHED]) for query in ranges]
     filters, tallies = [*ALONE, *ranges], Tallies(inner.database)
     writers = asyncio.gather(*(carried_out(writer, commands[n::2]) for n, writer in enumerate((first, other))))
 

@@ -93,8 +93,8 @@ async def everything(inner: Core) -> dict[str, list[tuple[Any, ...]]]:
 
 
 async def every_aggregate(streams: Streams, database: Database) -> list[AggregateRoot]:
-    found = await database.rows("SELECT originator_id, originator_version, topic, state FROM events ORDER BY 1, 2")
-    return list(streams.fold(found).values())
+    rows = await database.rows("SELECT originator_id, originator_version, topic, state FROM events ORDER BY 1, 2")
+    return list(streams.fold(rows).values())
 
 
 @LIVE
@@ -127,8 +127,8 @@ async def test_after_any_traffic_views_and_claims_agree_with_the_log(
     assert await everything(inner) == live
 
     roots = await every_aggregate(streams, owner)
-    held = await owner.rows("SELECT scope, value, owner FROM unique_claims")
-    assert sorted(held) == sorted((claim.scope, claim.value, claim.owner) for root in roots for claim in root.claims())
+    rows = await owner.rows("SELECT scope, value, owner FROM unique_claims")
+    assert sorted(rows) == sorted((claim.scope, claim.value, claim.owner) for root in roots for claim in root.claims())
     stand = await owner.rows("SELECT stream FROM link_targets")
     assert sorted(stream for (stream,) in stand) == sorted(root.id for root in roots if root.linkable())
     pointing = {(root.id, target) for root in roots for target in root.links()}
@@ -155,7 +155,7 @@ async def test_rows_in_any_order_and_number_leave_the_newest(
 
 
 async def fed_alone(owner: Database, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """What these rows, one after the other, leave of an empty view."""
+    """Return the view that these rows, applied one after the other, make of an empty one."""
     await owner.execute("DELETE FROM event_view")
     async with owner.connection() as connection:
         for row in rows:

@@ -1,4 +1,4 @@
-"""In-memory twins of what the handlers of assets need: look-ups, and workflows of assets."""
+"""Twins in memory of the ports of the asset handlers: look-ups, and workflows of assets."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class MemoryAssets:
         self._log = log
 
     def _all(self) -> list[Asset]:
-        found = [root for root in self._log.all(Asset.KIND) if isinstance(root, Asset)]
-        return sorted(found, key=lambda asset: (asset.created_on, UUID(asset.key)))
+        matches = [root for root in self._log.all(Asset.KIND) if isinstance(root, Asset)]
+        return sorted(matches, key=lambda asset: (asset.created_on, UUID(asset.key)))
 
     async def find(self, key: UUID) -> AssetRow | None:
-        return next((AssetRow.of(one) for one in self._all() if one.key == str(key) and not one.removed), None)
+        return next((AssetRow.of(row) for row in self._all() if row.key == str(key) and not row.removed), None)
 
     async def matching(self, wanted: AssetFilter, *, limit: int) -> Sequence[AssetRow]:
-        rows = [AssetRow.of(one) for one in self._all() if not one.removed]
+        rows = [AssetRow.of(root) for root in self._all() if not root.removed]
         return [row for row in rows if _matches(row, wanted)][: limit + 1]
 
     async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
-        return [AssetRow.of(one) for one in self._all() if one.event_id == event_id and one.holds_path]
+        return [AssetRow.of(row) for row in self._all() if row.event_id == event_id and row.holds_path]
 
     async def caption(self, event_id: UUID, *, language: str, kind: CaptionKind, name: str) -> AssetRow | None:
         wanted = (event_id, language, kind, name)
-        added = (one for one in self._all() if one.jobs and not one.removed)
-        found = (one for one in added if (one.event_id, one.language, one.kind, one.name) == wanted)
-        return next(map(AssetRow.of, found), None)
+        added = (row for row in self._all() if row.jobs and not row.removed)
+        matching = (row for row in added if (row.event_id, row.language, row.kind, row.name) == wanted)
+        return next(map(AssetRow.of, matching), None)
 
     async def is_taken(self, path: str) -> bool:
-        return any(one.path == path and one.holds_path for one in self._all())
+        return any(row.path == path and row.holds_path for row in self._all())
 
 
 class AssetWorkflows:
@@ -70,7 +70,7 @@ def _matches(row: AssetRow, wanted: AssetFilter) -> bool:
         (wanted.job, row.job),
         (wanted.name, row.name),
     ]
-    suffixes = tuple(one.lower() for one in wanted.extensions)
+    suffixes = tuple(extension.lower() for extension in wanted.extensions)
     return (
         all(value is None or value == has for value, has in given)
         and (not wanted.states or row.state in wanted.states)

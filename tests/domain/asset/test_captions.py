@@ -75,7 +75,7 @@ async def test_the_text_is_stored_and_the_job_and_its_caption_are_one_append(
     assert memory.topics == ["job.accepted", "asset.caption_requested"]
     assert (asset.type, asset.state, asset.path, asset.job) == (AssetType.CAPTION, AssetState.GENERATING, PATH, 17)
     assert (asset.language, asset.kind, asset.name) == ("de", CaptionKind.CAPTIONS, "Für Alle")
-    [submission] = [one.facts["submission"] for one in memory.happened if "submission" in one.facts]
+    [submission] = [entry.facts["submission"] for entry in memory.happened if "submission" in entry.facts]
     [(sent, content)] = texts.stored.items()
     assert content == b"WEBVTT"
     assert submission.parameters == {"content_id": str(EVENT), "name": PATH.removeprefix(f"{EVENT}/"), "sent": str(sent)}
@@ -88,7 +88,7 @@ async def test_a_text_that_is_elsewhere_is_not_stored(
 ) -> None:
     sources: dict[str, Any] = {"content": None, source: value}
     await captions.add(replace(WANTED, **sources), invocation=ME)
-    [submission] = [one.facts["submission"] for one in memory.happened if "submission" in one.facts]
+    [submission] = [entry.facts["submission"] for entry in memory.happened if "submission" in entry.facts]
     assert (submission.parameters[source], texts.stored) == (value, {})
 
 
@@ -162,7 +162,7 @@ SUBTITLES = f"{EVENT}/subtitles/fr-subtitles.vtt"
 
 
 def ingested(files: MemoryMediaFiles, *tracks: dict[str, object], text: bytes = b"bonjour") -> None:
-    """What a job publishes of a film whose source has these tracks. It leaves the files of earlier ones."""
+    """Publish the files of a job for a film whose source has these tracks. Files of earlier jobs stay."""
     for track in tracks:
         for path in (f"{EVENT}/{track['file']}", *caption_parts(f"{EVENT}/{track['file']}")):
             files.put(path, text)
@@ -173,7 +173,7 @@ def track(**facts: object) -> dict[str, object]:
     return {"file": "subtitles/fr-subtitles.vtt", "language": "fr", "kind": "subtitles", "name": "Français", **facts}
 
 
-async def found(memory: Memory) -> list[AssetRow]:
+async def discovered(memory: Memory) -> list[AssetRow]:
     return list(await MemoryAssets(memory.log).matching(AssetFilter(types=(AssetType.CAPTION,)), limit=9))
 
 
@@ -182,7 +182,7 @@ async def test_text_tracks_of_the_source_become_captions(memory: Memory, files: 
     ingested(files, track(), track(file="subtitles/en-captions.vtt", language="en", kind="captions", name="CC1"))
     assets = handlers(memory, files)
     assert (await assets.sync(EVENT, invocation=ME)).result["created"] == 4, "the film, its metadata and two tracks"
-    shown = {(one.language, one.kind, one.name, one.path, one.state, one.size, one.job) for one in await found(memory)}
+    shown = {(row.language, row.kind, row.name, row.path, row.state, row.size, row.job) for row in await discovered(memory)}
     done = (AssetState.COMPLETED, 7, None)
     assert shown == {
         ("fr", CaptionKind.SUBTITLES, "Français", SUBTITLES, *done),
@@ -197,27 +197,27 @@ async def test_they_follow_the_film_when_it_is_ingested_anew(memory: Memory, fil
     await handlers(memory, files).sync(EVENT, invocation=ME)
     ingested(files, track(name="French"), text=b"bon")
     await handlers(memory, files).sync(EVENT, invocation=ME)
-    [one] = await found(memory)
-    assert (one.name, one.size, memory.topics.count("asset.caption_discovered")) == ("French", 3, 1)
+    [row] = await discovered(memory)
+    assert (row.name, row.size, memory.topics.count("asset.caption_discovered")) == ("French", 3, 1)
     ingested(files)
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["deleted"] == 1
-    assert await found(memory) == []
+    assert await discovered(memory) == []
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 0
-    await memory.given(ReleaseAssetPath(one.id))
+    await memory.given(ReleaseAssetPath(row.id))
     ingested(files, track())
     await handlers(memory, files).sync(EVENT, invocation=ME)
-    assert [two.id == one.id for two in await found(memory)] == [False]
+    assert [two.id == row.id for two in await discovered(memory)] == [False]
 
 
 async def test_a_text_that_is_sent_stands_beside_one_of_the_source(
     memory: Memory, files: MemoryMediaFiles, captions: CaptionHandlers
 ) -> None:
-    """Also with the same language, kind and name, whichever comes first."""
+    """The two texts may have the same language, kind and name, and come in any order."""
     ingested(files, track())
     await handlers(memory, files).sync(EVENT, invocation=ME)
     same = replace(WANTED, language="fr", kind=CaptionKind.SUBTITLES, name="Français")
     asset = (await captions.add(same, invocation=ME)).aggregate
-    assert (asset.path, len(await found(memory))) == (f"{EVENT}/captions/fran-ais.fr.subtitles.vtt", 2)
+    assert (asset.path, len(await discovered(memory))) == (f"{EVENT}/captions/fran-ais.fr.subtitles.vtt", 2)
     assert (await captions.add(same, invocation=ME)).aggregate.key == asset.key
 
 
@@ -240,7 +240,7 @@ async def test_what_other_hands_write_into_the_metadata_is_left_out(
 ) -> None:
     ingested(files, track(), {**track(file="subtitles/xx.vtt"), **facts})
     await handlers(memory, files).sync(EVENT, invocation=ME)
-    assert [one.name for one in await found(memory)] == ["Français"]
+    assert [row.name for row in await discovered(memory)] == ["Français"]
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"captions": {}}', b"[" * 9_000, b" " * 1_100_000])
@@ -248,7 +248,7 @@ async def test_without_a_list_of_tracks_they_are_files_of_the_system(memory: Mem
     files.put(SUBTITLES, b"x")
     files.put(f"{EVENT}/metadata.json", text)
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 3
-    assert await found(memory) == []
+    assert await discovered(memory) == []
 
 
 @pytest.mark.parametrize(

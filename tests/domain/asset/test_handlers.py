@@ -95,7 +95,7 @@ def discovered(key: UUID, path: str, size: int = 4) -> DiscoverAsset:
 
 
 async def captured(memory: Memory, *, start: datetime | None = None, duration: float | None = None) -> None:
-    """What the Event knows of its VOD file."""
+    """Give the Event a VOD file with this start and duration."""
     times = {} if start is None else {"capture_vod_start": start}
     end = EndVodJob(EVENT, 9, VodJobEnd.COMPLETED, 1, result=VodResult(duration=duration))
     await memory.given(StartVodJob(EVENT, 9, VodWorkflow.CAPTURE, captured=times), end)
@@ -104,7 +104,7 @@ async def captured(memory: Memory, *, start: datetime | None = None, duration: f
 async def asked(memory: Memory, files: MemoryMediaFiles, wanted: NewAsset) -> dict[str, Any]:
     """The parameters of the job of a request."""
     await handlers(memory, files).request(wanted, invocation=ME)
-    accepted = next(one for one in memory.happened if "submission" in one.facts)
+    accepted = next(entry for entry in memory.happened if "submission" in entry.facts)
     parameters: dict[str, Any] = accepted.facts["submission"].parameters
     return parameters
 
@@ -124,7 +124,7 @@ class TestRequest:
         memory.meanwhile(requested(OTHER, "Goal.jpg"))
         asset = (await handlers(memory, files).request(WANTED, invocation=ME)).aggregate
         assert asset.path == f"{EVENT}/assets/Goal-{asset.key[:8]}.jpg"
-        [job] = [one.facts["submission"] for one in memory.happened if "submission" in one.facts]
+        [job] = [entry.facts["submission"] for entry in memory.happened if "submission" in entry.facts]
         assert job.parameters["name"] == asset.path.removeprefix(f"{EVENT}/"), "the job makes this one"
 
     @pytest.mark.parametrize("end", [None, RemoveAsset(OTHER, running_job=3)])
@@ -257,8 +257,8 @@ class TestDeletion:
         assert memory.topics == []
 
     async def test_all_that_match_are_deleted_or_none(self, memory: Memory, files: MemoryMediaFiles) -> None:
-        found = (discovered(UUID(int=9), "a.ism"), accepted(3, KEY), requested(KEY), accepted(4, OTHER))
-        await memory.given(*found, requested(OTHER, "b.gif", job=4, kind=AssetType.GIF))
+        commands = (discovered(UUID(int=9), "a.ism"), accepted(3, KEY), requested(KEY), accepted(4, OTHER))
+        await memory.given(*commands, requested(OTHER, "b.gif", job=4, kind=AssetType.GIF))
         memory.meanwhile(RemoveAsset(OTHER, running_job=4))
         outcome = await handlers(memory, files).delete_matching(AssetFilter(event_id=EVENT), invocation=ME)
         assert outcome.result == {"deleted": 1}
@@ -284,7 +284,7 @@ class TestSync:
         files.put(f"{OTHER}/other.mp4", b"x")
         assert await self.synced(memory, files) == (False, 2, 1)
         assert memory.topics == ["asset.discovered", "asset.discovered", "asset.removed"]
-        paths = [one.facts["path"] for one in memory.happened if one.event is events.Discovered]
+        paths = [entry.facts["path"] for entry in memory.happened if entry.event is events.Discovered]
         assert paths == [FILM, f"{EVENT}/hls/1.m3u8"]
         before = len(memory.topics)
         assert await self.synced(memory, files) == (False, 0, 0)
@@ -297,13 +297,13 @@ class TestSync:
 
     async def test_a_file_that_is_deleted_meanwhile_is_not_found(self, memory: Memory, files: MemoryMediaFiles) -> None:
         """The files are looked at after the assets: a file whose asset has let it go is gone by then."""
-        left = requested(KEY)
-        await memory.given(left, RemoveAsset(KEY, running_job=3))
-        files.put(left.path, b"x")
+        remaining = requested(KEY)
+        await memory.given(remaining, RemoveAsset(KEY, running_job=3))
+        files.put(remaining.path, b"x")
 
         class Deleting(MemoryAssets):
             async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
-                await files.remove(left.path)
+                await files.remove(remaining.path)
                 await memory.another().execute(ReleaseAssetPath(KEY), invocation=ME)
                 return await super().of_event(event_id)
 

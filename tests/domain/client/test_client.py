@@ -208,8 +208,8 @@ def drm(**changed: object) -> Fact:
 
 class TestDrmSettings:
     def test_what_is_not_named_stays_and_none_is_the_default(self) -> None:
-        told = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme", "content_id_in_pssh": True}))
-        told.then(drm(widevine_provider="acme", content_id_in_pssh=True))
+        changed = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme", "content_id_in_pssh": True}))
+        changed.then(drm(widevine_provider="acme", content_id_in_pssh=True))
         after = a_client(drm(widevine_provider="acme", content_id_in_pssh=True))
         after.when(ConfigureClientDrm(NAME, {"widevine_provider": None})).then(drm(content_id_in_pssh=True))
 
@@ -228,7 +228,7 @@ class TestDrmSettings:
 
     def test_a_snapshot_keeps_them_and_an_older_one_has_the_defaults(self) -> None:
         client = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme"})).then(drm(widevine_provider="acme"))
-        kept = client.snapshot()
-        assert Client.from_snapshot(stream=client.id, version=client.version, state=kept).drm == client.drm
-        del kept["details"]["drm"]
-        assert Client.from_snapshot(stream=client.id, version=client.version, state=kept).drm == DrmSettings()
+        snapshot = client.snapshot()
+        assert Client.from_snapshot(stream=client.id, version=client.version, state=snapshot).drm == client.drm
+        del snapshot["details"]["drm"]
+        assert Client.from_snapshot(stream=client.id, version=client.version, state=snapshot).drm == DrmSettings()

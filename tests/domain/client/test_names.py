@@ -28,11 +28,11 @@ def test_admin_is_the_first_client_only() -> None:
 
 
 def test_names_that_look_the_same_make_the_same_claim() -> None:
-    for one, other in (("studio", "STUDIO"), ("studio10", "stud1olO"), ("ill", "1I1".lower()), ("news-0", "News-o")):
-        assert likeness(one) == likeness(other)
+    for first, other in (("studio", "STUDIO"), ("studio10", "stud1olO"), ("ill", "1I1".lower()), ("news-0", "News-o")):
+        assert likeness(first) == likeness(other)
         assert {
-            (claim.scope, claim.value) for name in (one, other) for claim in Client.register(name, ["viewer"], at=NOW).claims()
-        } == {("client.name", likeness(one))}
+            (claim.scope, claim.value) for name in (first, other) for claim in Client.register(name, ["viewer"], at=NOW).claims()
+        } == {("client.name", likeness(first))}
     assert likeness("studio-a") != likeness("studio-b")
 
 

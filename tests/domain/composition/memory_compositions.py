@@ -24,19 +24,19 @@ class MemoryCompositions:
         self._log = log
 
     def _all(self, event_id: UUID) -> list[Composition]:
-        found = [root for root in self._log.all(Composition.KIND) if isinstance(root, Composition)]
-        return [root for root in found if root.event_id == event_id]
+        matches = [root for root in self._log.all(Composition.KIND) if isinstance(root, Composition)]
+        return [root for root in matches if root.event_id == event_id]
 
     async def of_event(self, event_id: UUID) -> CompositionRow | None:
-        return next((CompositionRow.of(one) for one in self._all(event_id) if not one.removed), None)
+        return next((CompositionRow.of(row) for row in self._all(event_id) if not row.removed), None)
 
     async def awaiting(self, events: Collection[UUID]) -> Collection[UUID]:
         wanted = set(events)
-        waiting = [one for one in self._log.all(Composition.KIND) if isinstance(one, Composition) and one.awaits_sources]
-        return {one.event_id for one in waiting if not one.removed and wanted & {event_of(item) for item in one.playlist.items}}
+        waiting = [row for row in self._log.all(Composition.KIND) if isinstance(row, Composition) and row.awaits_sources]
+        return {row.event_id for row in waiting if not row.removed and wanted & {event_of(item) for item in row.playlist.items}}
 
     async def last_generation(self, event_id: UUID) -> int:
-        return max((one.generation for one in self._all(event_id)), default=0)
+        return max((row.generation for row in self._all(event_id)), default=0)
 
 
 def job_handlers(memory: Memory) -> JobHandlers:

@@ -1,4 +1,4 @@
-"""What happens to a composition: its playlists, and the jobs that make its film."""
+"""The playlists of a composition, and the jobs that make its film."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_snapshot_is_the_whole_state(first: Fact, since: tuple[Fact, ...]) -> 
 
 
 def _random_command(draw: random.Random, root: Composition, *, drawn: int) -> Command[Composition]:
-    """One of a client, of the timekeeper, or an outcome of any job that there was, in time, late or repeated."""
+    """Return a command of a client or of the timekeeper, or an outcome of any earlier job: in time, late or repeated."""
     job, version, seen = draw.randint(1, drawn), draw.randint(1, 4), root.version - draw.choice((0, 0, 0, 1))
     new = playlist(item(name=str(draw.randint(1, 3))))
     submits = root.state is not CompositionState.WAITING

@@ -51,8 +51,8 @@ FILM = NewComposition(kind=CompositionKind.STANDARD, playlist=PLAYLIST, event_id
 
 
 def sent(configuration: dict[str, Any]) -> SentConfiguration:
-    found = split(json.dumps(configuration))
-    return SentConfiguration(found.text, {}, found.holders, found.nulls)
+    separated = split(json.dumps(configuration))
+    return SentConfiguration(separated.text, {}, separated.holders, separated.nulls)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ class TestComposing:
         composition = (await handlers.compose(film(event_id=None, changes=changes), invocation=ME)).aggregate
         details = event_of(memory, composition.event_id).details
         assert (details.title, details.flow_id, details.vod_drm) == ("Evening", FLOW_ID, True)
-        [accepted] = [one for one in memory.happened if "submission" in one.facts]
+        [accepted] = [entry for entry in memory.happened if "submission" in entry.facts]
         assert [callback.url for callback in accepted.facts["submission"].callbacks] == ["http://callback"]
 
     async def test_an_id_that_nobody_has_is_that_of_the_new_event(self, memory: Memory, handlers: CompositionHandlers) -> None:
@@ -544,7 +544,7 @@ class TestDeletedEvents:
         assert job(memory, 17).state is JobState.BROKEN
 
     async def test_one_that_waits_is_given_up_at_its_time(self, memory: Memory, handlers: CompositionHandlers) -> None:
-        """Where the deletion did not know of it."""
+        """The deletion did not know of the playlist."""
         await handlers.compose(film(live_stream_start=LATER), invocation=ME)
         await memory.given(DeleteEvent(EVENT))
         await handlers.generate_on_schedule(EVENT, LATER, invocation=ME)

@@ -121,14 +121,14 @@ def settings(specific: object, **values: Any) -> Any:
 
 
 def test_an_encoder_without_settings_shows_a_test_picture() -> None:
-    found = settings({})
-    assert found.source.type == "test"
-    assert [(one.height, one.bitrate) for one in found.renditions] == [(360, 1_000_000)]
-    assert (found.segment, found.window, found.delete_segments) == (2.0, 60, False)
+    configured = settings({})
+    assert configured.source.type == "test"
+    assert [(rendition.height, rendition.bitrate) for rendition in configured.renditions] == [(360, 1_000_000)]
+    assert (configured.segment, configured.window, configured.delete_segments) == (2.0, 60, False)
 
 
 def test_all_that_can_be_set() -> None:
-    found = settings(
+    configured = settings(
         {
             "source": {"type": "File", "file": "a/b.mp4", "loop": True},
             "renditions": [{"height": 720, "bitrate": 3_000_000, "fps": 25}, {"height": 360}],
@@ -138,18 +138,18 @@ def test_all_that_can_be_set() -> None:
         dvr_length=10**6,
         additional_streaming_options="-b:v 800k --archive=0",
     )
-    assert (found.source.file, found.source.loop, found.segment) == ("a/b.mp4", True, 4)
-    assert [one.bitrate for one in found.renditions] == [800_000, 800_000]
-    assert found.window == 7_200, "a playlist of a week is not sent every two seconds"
-    assert found.delete_segments, "no archive"
+    assert (configured.source.file, configured.source.loop, configured.segment) == ("a/b.mp4", True, 4)
+    assert [rendition.bitrate for rendition in configured.renditions] == [800_000, 800_000]
+    assert configured.window == 7_200, "a playlist of a week is not sent every two seconds"
+    assert configured.delete_segments, "no archive"
 
 
 def test_limits_choose_among_renditions_and_never_leave_none() -> None:
     specific = {"renditions": [{"height": 720, "bitrate": 3_000_000}, {"height": 360, "bitrate": 800_000}]}
-    assert [one.height for one in settings(specific, max_bitrate=1_000_000).renditions] == [360]
-    found = settings(specific, max_bitrate=3_000)
-    assert [one.height for one in found.renditions] == [720, 360]
-    assert len(found.notes) == 1
+    assert [rendition.height for rendition in settings(specific, max_bitrate=1_000_000).renditions] == [360]
+    configured = settings(specific, max_bitrate=3_000)
+    assert [rendition.height for rendition in configured.renditions] == [720, 360]
+    assert len(configured.notes) == 1
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_whole_configuration_is_fine() -> None:
 @pytest.mark.parametrize("place", REQUIRED, ids=field)
 def test_what_is_required_is_missed_by_name(place: Place) -> None:
     assert faults(FlowDocument, without(FLOW, place)) == [(field(place), "is required")]
-    assert [found for found, _ in faults(FlowDocument, given(place, None))] == [field(place)]
+    assert [path for path, _ in faults(FlowDocument, given(place, None))] == [field(place)]
 
 
 @pytest.mark.parametrize("place", OPTIONAL, ids=field)
@@ -172,13 +172,13 @@ def test_keys_do_not_show_in_the_repr_or_the_dump_of_a_model() -> None:
 
 
 def test_both_keys_of_every_flow_with_srva_settings_are_required() -> None:
-    one = FLOW["flows"][0]
-    other = {**one, "name": "other", "streamingServer": {"type": "SRVA", "streamingServerSpecific": {}}}
-    text = json.dumps({"flows": [other, one, {**one, "name": "twin"}, {**one, "name": "twin"}]})
-    found = split(text)
-    assert required_secrets(text) == [path for path in found.sent if path.endswith('"srvaApiKey"]')] == list(found.sent)
-    assert len(found.sent) == 6
-    assert required_secrets(found.text) == required_secrets(text)
+    flow = FLOW["flows"][0]
+    other = {**flow, "name": "other", "streamingServer": {"type": "SRVA", "streamingServerSpecific": {}}}
+    text = json.dumps({"flows": [other, flow, {**flow, "name": "twin"}, {**flow, "name": "twin"}]})
+    separated = split(text)
+    assert required_secrets(text) == [path for path in separated.sent if path.endswith('"srvaApiKey"]')] == list(separated.sent)
+    assert len(separated.sent) == 6
+    assert required_secrets(separated.text) == required_secrets(text)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"flows": [{}]}', '{"flows": [{"streamingServer": null}]}'])
@@ -191,5 +191,5 @@ def test_nothing_is_read_from_a_text_that_is_no_flow_configuration(text: str) ->
 @pytest.mark.parametrize("value", [None, 1, "true", []])
 def test_capture_on_stop_is_true_or_false(value: object) -> None:
     place = (*FIRST, "captureOnStop")
-    assert [found for found, _ in faults(FlowDocument, given(place, value))] == [field(place)]
+    assert [path for path, _ in faults(FlowDocument, given(place, value))] == [field(place)]
     assert faults(FlowDocument, given(place, True)) == []

@@ -93,8 +93,8 @@ async def test_null_and_absent_keep_a_secret_and_the_empty_text_clears_it(
 ) -> None:
     await configurations.register(Channel, channel(encoder("a", "k"), encoder("b", "l")), key=KEY, invocation=ME)
     absent = {"name": "b", "encoderSpecific": {"more": 1}}
-    kept = await configurations.amend(Channel, KEY, values=channel(encoder("a", None), absent), invocation=ME)
-    assert await secrets_of(memory, kept) == {"a": "k", "b": "l"}
+    outcome = await configurations.amend(Channel, KEY, values=channel(encoder("a", None), absent), invocation=ME)
+    assert await secrets_of(memory, outcome) == {"a": "k", "b": "l"}
     named = await configurations.amend(Channel, KEY, values={"name": "Other"}, invocation=ME)
     assert await secrets_of(memory, named) == {"a": "k", "b": "l"}
     cleared = await configurations.amend(Channel, KEY, values=channel(encoder("a", ""), encoder("b", None)), invocation=ME)
@@ -221,7 +221,7 @@ async def test_a_profile_configuration_that_does_not_fit_the_schema_is_refused(m
 async def test_a_channel_does_not_send_to_the_point_of_another_unless_an_admin_says_so(
     configurations: ConfigurationHandlers,
 ) -> None:
-    """Its encoder would have got a token of that point."""
+    """Otherwise its encoder would get a token of that point."""
     taken = {"name": "One", "configuration_json": '{"encoders": [], "to": "/news"}'}
     with pytest.raises(Conflict, match="only an admin"):
         await configurations.register(Channel, taken, invocation=ME)

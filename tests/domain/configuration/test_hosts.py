@@ -1,4 +1,4 @@
-"""What provisioning tells of hosts, and how addresses are filled with it."""
+"""The hosts that provisioning reports, and the addresses that are filled with them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_a_profile_alone_says_of_a_host_is_marked() -> None:
         ("http://{contentId}/[[a]]", "http://{contentId}/[[a]]"),
     ],
 )
-def test_addresses_are_filled_with_what_is_known(url: str, told: str) -> None:
+def test_addresses_are_filled_with_what_is_known(url: str, expected: str) -> None:
     [host] = hosts_in([{"name": "o", "dns": "o.example", "ipAddress": "2001:db8::7"}]).values()
-    assert fill_placeholders(url, host) == told
-    assert has_placeholder(told) == ("{" in told)
+    assert fill_placeholders(url, host) == expected
+    assert has_placeholder(expected) == ("{" in expected)

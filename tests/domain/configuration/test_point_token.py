@@ -63,7 +63,7 @@ def test_a_token_is_for_one_point(point: str) -> None:
 
 
 def test_a_token_ends() -> None:
-    """It was valid for ever, also when the key of whoever had ordered it was revoked."""
+    """Tokens once were valid for ever, even after the key of the client that had ordered them was revoked."""
     assert read_point_token(KEY, TOKEN, point="news", now=NOW + 599.9) == GIVEN
     assert read_point_token(KEY, TOKEN, point="news", now=NOW + 600) is None
 

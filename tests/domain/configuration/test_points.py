@@ -73,8 +73,8 @@ def test_manifests_are_those_of_the_origin_of_the_same_point() -> None:
         {"streamProtocol": "HLS", "liveOriginPrimaryUrl": "http://a/h.m3u8", "liveOriginSecondaryUrl": "http://b/{contentId}.m3u8"},
         {"streamProtocol": "HLS", "liveOriginPrimaryUrl": "http://a/other.m3u8"},
     ]
-    found = watched_points(channel(encoder(at("http://a"), at("http://b"), outputUrls=outputs)))
-    assert [list(point.manifests) for point in found] == [["http://a/h.m3u8", "http://a/d.mpd"], []]
+    points = watched_points(channel(encoder(at("http://a"), at("http://b"), outputUrls=outputs)))
+    assert [list(point.manifests) for point in points] == [["http://a/h.m3u8", "http://a/d.mpd"], []]
 
 
 def test_a_placeholder_of_a_host_is_not_resolved() -> None:

@@ -58,7 +58,7 @@ def test_a_configuration_with_everything_or_the_least_is_fine(text: str) -> None
 @pytest.mark.parametrize("place", REQUIRED, ids=field)
 def test_a_missing_required_member_is_named(place: Place) -> None:
     assert faults(ProfileDocument, without(PROFILE, place)) == [(field(place), "is required")]
-    assert [found for found, _ in faults(ProfileDocument, given(place, None))] == [field(place)]
+    assert [path for path, _ in faults(ProfileDocument, given(place, None))] == [field(place)]
 
 
 @pytest.mark.parametrize("place", OPTIONAL, ids=field)

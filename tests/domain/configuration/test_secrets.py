@@ -34,9 +34,9 @@ from tests.domain.configuration.texts_given import CHANNEL, FLOW, spelled
     ],
 )
 def test_the_text_stays_character_for_character_but_for_the_secrets(text: str, masked: str, sent: dict[str, str]) -> None:
-    found = split(text)
-    assert found.text == masked
-    assert found.sent == sent
+    separated = split(text)
+    assert separated.text == masked
+    assert separated.sent == sent
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_the_text_stays_character_for_character_but_for_the_secrets(text: str, m
     ],
 )
 def test_of_a_repeated_key_all_are_masked_and_the_last_counts(text: str, masked: str, sent: dict[str, str]) -> None:
-    found = split(text)
-    assert found.text == masked
-    assert found.sent == sent
+    separated = split(text)
+    assert separated.text == masked
+    assert separated.sent == sent
 
 
 @pytest.mark.parametrize("value", ["1", "true", '["secret-text"]', '{"a":"secret-text"}', "1.5"])
@@ -81,9 +81,9 @@ def test_what_is_no_json_object_is_refused_here_too(text: str) -> None:
 
 
 def test_plaintext_does_not_show() -> None:
-    found = split(json.dumps(CHANNEL))
-    assert sorted(found.sent.values()) == ["first-key", "open sesame", "ramp-key"]
-    assert [secret for secret in found.sent.values() if secret in repr(found) or secret in found.text] == []
+    separated = split(json.dumps(CHANNEL))
+    assert sorted(separated.sent.values()) == ["first-key", "open sesame", "ramp-key"]
+    assert [secret for secret in separated.sent.values() if secret in repr(separated) or secret in separated.text] == []
 
 
 def test_the_paths_of_a_channel_and_a_flow() -> None:
@@ -129,8 +129,8 @@ def test_a_path_is_short_enough_for_an_index_entry() -> None:
     assert split(json.dumps({"k" * 700: {"apiKey": None}, "b": {}})).holders.keys() == {"[]", '["b"]'}
 
 
-def kept(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
-    """What is stored after both were written."""
+def stored_after(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    """Return the secrets that are stored after both texts were written."""
     first, second = split(json.dumps(old)), split(json.dumps(new))
     stored = settled({}, {path: text or None for path, text in first.sent.items()}, holders=first.holders)
     after = settled(stored, {path: text or None for path, text in second.sent.items()}, holders=second.holders)
@@ -157,7 +157,7 @@ ASKED_A, ASKED_B = {"name": "a", "apiKey": None}, {"name": "b"}
     ],
 )
 def test_a_secret_is_kept_replaced_cleared_or_dropped_with_its_owner(old: Any, new: Any, after: dict[str, str]) -> None:
-    assert kept({"list": old}, {"list": new}) == after
+    assert stored_after({"list": old}, {"list": new}) == after
 
 
 def test_what_a_get_shows_can_be_sent_back() -> None:
@@ -195,16 +195,16 @@ def test_the_masked_text_is_the_same_value_without_any_secret(
     document: dict[str, Any], ascii_only: bool, indent: int | None
 ) -> None:
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent).replace("\\u0000", "0")
-    found = split(text)
-    assert json.loads(found.text) == nulled(json.loads(text))
-    for secret in found.sent.values():
-        assert len(secret) < 8 or secret not in found.text
-        assert len(secret) < 8 or json.dumps(secret, ensure_ascii=ascii_only) not in found.text
-    assert "secret§" not in found.text
-    assert "secret\\u00a7" not in found.text
-    again = split(found.text)
-    assert again.text == found.text
-    assert settled(found.sent, again.sent, holders=again.holders) == found.sent
+    separated = split(text)
+    assert json.loads(separated.text) == nulled(json.loads(text))
+    for secret in separated.sent.values():
+        assert len(secret) < 8 or secret not in separated.text
+        assert len(secret) < 8 or json.dumps(secret, ensure_ascii=ascii_only) not in separated.text
+    assert "secret§" not in separated.text
+    assert "secret\\u00a7" not in separated.text
+    again = split(separated.text)
+    assert again.text == separated.text
+    assert settled(separated.sent, again.sent, holders=again.holders) == separated.sent
 
 
 @pytest.mark.parametrize(
@@ -246,5 +246,5 @@ def test_secrets_that_are_null_are_known() -> None:
     ],
 )
 def test_the_origins_beside_a_secret(one: str, other: str, same: bool) -> None:
-    found = [split(f"{{{text}}}").holders["[]"] for text in (one, other)]
-    assert (found[0] == found[1]) is same
+    matches = [split(f"{{{text}}}").holders["[]"] for text in (one, other)]
+    assert (matches[0] == matches[1]) is same

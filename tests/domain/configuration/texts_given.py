@@ -152,7 +152,7 @@ def faults(model: type[Section], text: str, *, is_new: bool = False) -> list[tup
 
 
 def spelled(path: str) -> str:
-    """For reading: `encoders[enc-1].streamingServer.apiKey`."""
+    """Return a path in a readable form: `encoders[enc-1].streamingServer.apiKey`."""
     return "".join(f".{step}" if isinstance(step, str) else f"[{_entry(step)}]" for step in json.loads(path)).removeprefix(".")
 
 

@@ -151,7 +151,7 @@ def test_ids_are_guids_of_version_8() -> None:
 
 
 def test_ids_never_change() -> None:
-    """They are in every log: another way of making them would find none of the keys."""
+    """The ids are in every log: a different computation would find none of the keys."""
     assert str(key_of(client="studio", kid=KID)) == "34733e96-2f91-8b8f-8050-c82104d6eaaa"
     assert str(kid_of(client="studio", content_id="movie-1", period="7", slot="")) == "cbf99c4d-f3da-883b-811d-62bc1011c19a"
 

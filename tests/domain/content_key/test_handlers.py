@@ -84,9 +84,9 @@ async def test_another_request_gets_another_key(handlers: ContentKeyHandlers, ot
 
 
 async def test_two_clients_with_the_same_kid_share_no_key(handlers: ContentKeyHandlers) -> None:
-    one, other = await issue(handlers, request_for(kid=KID), request_for(client="other", kid=KID))
-    assert one.kid == other.kid
-    assert one.key != other.key
+    first, other = await issue(handlers, request_for(kid=KID), request_for(client="other", kid=KID))
+    assert first.kid == other.kid
+    assert first.key != other.key
 
 
 async def test_a_kid_of_ours_that_is_sent_back_finds_its_key(handlers: ContentKeyHandlers) -> None:

@@ -23,8 +23,8 @@ def fields(target: Target, config: dict[str, Any]) -> dict[str, str]:
 
 
 def apart(config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
-    found = split(json.dumps(config), field=FIELD, members=SECRETS)
-    return json.loads(found.text), {json.loads(path)[-1]: secret for path, secret in found.sent.items()}
+    separated = split(json.dumps(config), field=FIELD, members=SECRETS)
+    return json.loads(separated.text), {json.loads(path)[-1]: secret for path, secret in separated.sent.items()}
 
 
 def test_a_configuration_is_read_as_its_target_wants_it() -> None:
@@ -73,9 +73,9 @@ def test_what_is_missing_is_named_by_its_path() -> None:
     ],
 )
 def test_what_is_wrong_is_named_and_never_repeated(target: Target, config: dict[str, Any], field: str) -> None:
-    found = fields(target, config)
-    assert list(found) == [f"destinationJson.{field}"]
-    assert not any(str(value) in found[f"destinationJson.{field}"] for value in config.values() if len(str(value)) > 3)
+    names = fields(target, config)
+    assert list(names) == [f"destinationJson.{field}"]
+    assert not any(str(value) in names[f"destinationJson.{field}"] for value in config.values() if len(str(value)) > 3)
 
 
 def test_secrets_are_kept_apart_and_other_members_stay() -> None:
@@ -103,9 +103,9 @@ def test_of_headers_only_credentials_are_secrets_and_they_keep_their_places() ->
         "headers": [{"value": "Bearer [1]", "name": "Authorization"}, {"name": "X-Site", "value": "nord"}],
     }
     text = json.dumps(config)
-    found = split(text, field=FIELD, members=SECRETS)
-    assert found.text == text.replace('"Bearer [1]"', "null")
-    assert opened(found.text, found.sent, members=SECRETS) == config
+    separated = split(text, field=FIELD, members=SECRETS)
+    assert separated.text == text.replace('"Bearer [1]"', "null")
+    assert opened(separated.text, separated.sent, members=SECRETS) == config
 
 
 def test_a_secret_belongs_to_the_addresses_of_the_objects_around_it() -> None:

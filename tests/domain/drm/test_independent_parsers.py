@@ -35,14 +35,14 @@ def test_pywidevine_reads_what_we_wrote(
 ) -> None:
     settings = DrmSettings(widevine_provider=provider, content_id_in_pssh=named)
     box = widevine.box(kids, scheme, settings=settings, content_id=content_id)
-    found = pywidevine_pssh.PSSH(b64encode(box).decode())
-    assert (found.version, found.flags, found.system_id) == (0, 0, DrmSystem.WIDEVINE.system_id)
-    assert found.key_ids == kids
-    said = WidevinePsshData.FromString(found.init_data)
-    assert said.SerializeToString() == found.init_data == pssh.parsed(box).data
-    assert said.protection_scheme == int.from_bytes(scheme.encode())
-    assert said.provider == (provider or "")
-    assert said.content_id == (content_id.encode() if named else b"")
+    parsed_box = pywidevine_pssh.PSSH(b64encode(box).decode())
+    assert (parsed_box.version, parsed_box.flags, parsed_box.system_id) == (0, 0, DrmSystem.WIDEVINE.system_id)
+    assert parsed_box.key_ids == kids
+    message = WidevinePsshData.FromString(parsed_box.init_data)
+    assert message.SerializeToString() == parsed_box.init_data == pssh.parsed(box).data
+    assert message.protection_scheme == int.from_bytes(scheme.encode())
+    assert message.provider == (provider or "")
+    assert message.content_id == (content_id.encode() if named else b"")
 
 
 @given(KEYS, SCHEMES, LA_URLS)
@@ -63,18 +63,18 @@ def test_pyplayready_reads_what_we_wrote(key: KeyMaterial, scheme: Scheme, la_ur
 def test_pymp4_reads_what_we_wrote(system_id: UUID, data: bytes, kids: list[UUID]) -> None:
     for version in (0, 1):
         listed = kids if version else []
-        found = Box.parse(pssh.box(system_id, data, version=version, kids=listed))
-        assert (found.type, found.version, found.flags) == (b"pssh", version, 0)
-        assert (found.system_ID, found.init_data) == (system_id, data)
-        assert list(found.key_IDs or []) == listed
+        parsed_box = Box.parse(pssh.box(system_id, data, version=version, kids=listed))
+        assert (parsed_box.type, parsed_box.version, parsed_box.flags) == (b"pssh", version, 0)
+        assert (parsed_box.system_ID, parsed_box.init_data) == (system_id, data)
+        assert list(parsed_box.key_IDs or []) == listed
 
 
 @of_kind("widevine_pssh")
 def test_pywidevine_reads_in_the_published_boxes_what_their_publishers_say(vector: Vector) -> None:
-    found = pssh.parsed(raw(vector, "pssh_base64"))
-    said = WidevinePsshData.FromString(found.data)
-    assert [str(UUID(bytes=kid)) for kid in said.key_ids] == vector["key_ids"]
-    assert said.provider == vector.get("provider", "")
-    assert said.content_id.decode() == vector.get("content_id_text", "")
-    assert said.policy == vector.get("policy", "")
-    assert said.algorithm == vector.get("algorithm", 0)
+    box = pssh.parsed(raw(vector, "pssh_base64"))
+    message = WidevinePsshData.FromString(box.data)
+    assert [str(UUID(bytes=kid)) for kid in message.key_ids] == vector["key_ids"]
+    assert message.provider == vector.get("provider", "")
+    assert message.content_id.decode() == vector.get("content_id_text", "")
+    assert message.policy == vector.get("policy", "")
+    assert message.algorithm == vector.get("algorithm", 0)

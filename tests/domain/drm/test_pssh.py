@@ -42,10 +42,10 @@ def test_a_cut_or_lengthened_box_is_refused(given_box: Pssh, data: st.DataObject
 @given(st.binary(max_size=200) | st.binary(max_size=80).map(lambda body: _resized(bytes(4) + b"pssh\1\0\0\0" + bytes(16) + body)))
 def test_anything_else_is_a_box_or_refused(given_bytes: bytes) -> None:
     try:
-        found = parsed(given_bytes)
+        parsed_box = parsed(given_bytes)
     except ValueError:
         return
-    assert box(found.system_id, found.data, version=found.version, kids=found.kids) == given_bytes
+    assert box(parsed_box.system_id, parsed_box.data, version=parsed_box.version, kids=parsed_box.kids) == given_bytes
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_content_protection_holds_the_box_and_for_playready_the_object() -> None
     assert widevine_element.tag == "{urn:mpeg:cenc:2013}pssh"
     assert b64decode(widevine_element.text or "") == box
     made = playready.object_of(playready.header(KEY, Scheme.CENC, la_url=None))
-    said = content_protection.xml(playready.box(made), playready_object=made)
-    elements = list(ElementTree.fromstring(b"<a>" + said + b"</a>"))
+    protection = content_protection.xml(playready.box(made), playready_object=made)
+    elements = list(ElementTree.fromstring(b"<a>" + protection + b"</a>"))
     assert [element.tag for element in elements] == ["{urn:mpeg:cenc:2013}pssh", "{urn:microsoft:playready}pro"]
     assert [b64decode(element.text or "") for element in elements] == [playready.box(made), made]

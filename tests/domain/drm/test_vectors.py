@@ -76,9 +76,9 @@ def test_a_playready_object_equals_the_published_one(vector: Vector) -> None:
 @of_kind("playready_pssh")
 def test_a_playready_box_equals_the_published_one(vector: Vector) -> None:
     published = raw(vector, "pssh_v0_base64")
-    found = pssh.parsed(published)
-    assert (found.system_id, found.version, found.kids) == (DrmSystem.PLAYREADY.system_id, 0, ())
-    text = header_text(found.data)
+    box = pssh.parsed(published)
+    assert (box.system_id, box.version, box.kids) == (DrmSystem.PLAYREADY.system_id, 0, ())
+    text = header_text(box.data)
     assert playready.box(playready.object_of(text)) == published
     assert f"<LA_URL>{vector['la_url']}</LA_URL>" in text
     assert playready.kid_text(UUID(vector["kid"])) in text
@@ -86,7 +86,7 @@ def test_a_playready_box_equals_the_published_one(vector: Vector) -> None:
         assert text == vector["wrmheader_text"]
         assert f'CHECKSUM="{playready.checksum(material(vector))}"' in text
         kids = [UUID(vector["kid"])]
-        assert pssh.box(found.system_id, raw(vector, "pro_base64"), version=1, kids=kids) == raw(vector, "pssh_v1_base64")
+        assert pssh.box(box.system_id, raw(vector, "pro_base64"), version=1, kids=kids) == raw(vector, "pssh_v1_base64")
 
 
 @of_kind("pssh_set")
@@ -110,19 +110,19 @@ def test_boxes_equal_those_of_shaka_packager(vector: Vector) -> None:
 @of_kind("widevine_pssh")
 def test_a_widevine_box_equals_the_published_one(vector: Vector) -> None:
     published = raw(vector, "pssh_base64")
-    found = pssh.parsed(published)
-    assert (found.system_id, found.version) == (DrmSystem.WIDEVINE.system_id, vector["version"])
-    assert pssh.box(found.system_id, found.data) == published
+    box = pssh.parsed(published)
+    assert (box.system_id, box.version) == (DrmSystem.WIDEVINE.system_id, vector["version"])
+    assert pssh.box(box.system_id, box.data) == published
     if "payload_hex" not in vector:  # of the others we write neither algorithm nor track type, and always the kid
         return
     kids = [UUID(kid) for kid in vector["key_ids"]]
     settings = DrmSettings(widevine_provider=vector.get("provider"), content_id_in_pssh="content_id_text" in vector)
     ours = widevine.payload(kids, Scheme.CENC, settings=settings, content_id=vector.get("content_id_text", ""))
-    said = b"" if "protection_scheme" in vector else widevine.scheme_field(Scheme.CENC)
+    scheme = b"" if "protection_scheme" in vector else widevine.scheme_field(Scheme.CENC)
     policy = b"\x32\x07default" if "policy" in vector else b""
-    assert ours.removesuffix(said) + policy == found.data == bytes.fromhex(vector["payload_hex"])
+    assert ours.removesuffix(scheme) + policy == box.data == bytes.fromhex(vector["payload_hex"])
     if "pssh_v1_base64" in vector:
-        assert pssh.box(found.system_id, ours, version=1, kids=kids) == raw(vector, "pssh_v1_base64")
+        assert pssh.box(box.system_id, ours, version=1, kids=kids) == raw(vector, "pssh_v1_base64")
 
 
 @of_kind("widevine_field")
@@ -187,7 +187,7 @@ def test_the_derivation_of_the_vaults_keys_is_the_standards(vector: Vector) -> N
 
 @of_kind("aes_key_wrap")
 def test_a_wrapped_key_is_opened_by_the_library(vector: Vector) -> None:
-    """Nothing of ours wraps so: the vault seals with AES-GCM. It is how keys of others would come in."""
+    """The product does not wrap keys in this way, because the vault uses AES-GCM. Imported keys could be wrapped like this."""
     opened = aes_key_unwrap(bytes.fromhex(vector["kek_hex"]), bytes.fromhex(vector["wrapped_hex"]))
     assert opened.hex() == vector["key_hex"]
 

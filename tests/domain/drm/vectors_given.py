@@ -46,5 +46,5 @@ def raw(vector: Vector, member: str) -> bytes:
 
 
 def header_text(playready_object: bytes) -> str:
-    """Of an object with one record."""
+    """Return the header of an object with one record."""
     return playready_object[10:].decode("utf-16-le")

@@ -64,13 +64,13 @@ def committed(run: int = 1, *, plan: TaskPlan = FETCH) -> Fact:
     return fact(events.OutputsCommitted, task=plan.id, name=plan.name, run=run, outputs=OUTPUTS, result=RESULT)
 
 
-def done(run: int = 1, *, plan: TaskPlan = FETCH, **told: Any) -> Fact:
-    return fact(events.TaskCompleted, task=plan.id, name=plan.name, run=run, **told)
+def done(run: int = 1, *, plan: TaskPlan = FETCH, **facts: Any) -> Fact:
+    return fact(events.TaskCompleted, task=plan.id, name=plan.name, run=run, **facts)
 
 
 def failed(run: int = 1, *, attempt: int | None = None, retry_at: Any = THEN, error: str = "no", plan: TaskPlan = FETCH) -> Fact:
-    told = {"attempt": attempt or run, "error": error, "retry_at": retry_at}
-    return fact(events.TaskFailed, task=plan.id, name=plan.name, run=run, **told)
+    facts = {"attempt": attempt or run, "error": error, "retry_at": retry_at}
+    return fact(events.TaskFailed, task=plan.id, name=plan.name, run=run, **facts)
 
 
 def lost(run: int = 1, *, attempt: int | None = None, retry_at: Any = THEN) -> Fact:
@@ -86,7 +86,7 @@ def abandoned(reason: str, *, cause: str = "") -> Fact:
 
 
 def running(*since: Fact) -> Scenario[Job]:
-    """Its only task is at its first run."""
+    """Return a job whose only task is in its first run."""
     return a_job(STARTED, begun(), *since)
 
 

@@ -129,7 +129,7 @@ class TestSubmit:
         outcome = await handlers.submit_job(new_job(priority=3, run_at=LATER, headers=headers), invocation=ME)
         job = outcome.aggregate
         assert (job.number, job.state, job.priority, job.run_at) == (17, JobState.SCHEDULED, 3, LATER)
-        [(topic, event)] = [(one.event.TOPIC, one.event) for one in memory.log.entries]
+        [(topic, event)] = [(entry.event.TOPIC, entry.event) for entry in memory.log.entries]
         assert topic == "job.accepted"
         assert isinstance(event, facts.Accepted)
         assert (event.headers, event.transaction_id) == ({"user-agent": "curl", "authorization": "****"}, "transaction-1")
@@ -193,12 +193,12 @@ class TestCallbacks:
         urls = [A, f"{A}?token={SECRET}", f"{A}?token={SECRET}2", f"https://u:{SECRET}@hooks.test/a"]
         jobs = [(await handlers.submit_job(new_job(url), invocation=ME)).aggregate for url in urls]
         callbacks = [job.submission.callbacks[0] for job in jobs]
-        assert {(one.id, one.url) for one in callbacks} == {(callbacks[0].id, A)}
+        assert {(named.id, named.url) for named in callbacks} == {(callbacks[0].id, A)}
         assert callbacks[0].sealed_url is None
         whole = [
-            await memory.vault.read(one.sealed_url.reference, owner=job.id)
-            for job, one in zip(jobs, callbacks, strict=True)
-            if one.sealed_url is not None
+            await memory.vault.read(named.sealed_url.reference, owner=job.id)
+            for job, named in zip(jobs, callbacks, strict=True)
+            if named.sealed_url is not None
         ]
         assert whole == urls[1:]
         assert SECRET not in repr(memory.log.entries)
@@ -208,13 +208,13 @@ class TestCallbacks:
         assert await memory.vault.read(callback.sealed_url.reference, owner=again.id) == urls[1]
 
     async def test_one_job_has_one_address_for_each_callback(self, memory: Memory, handlers: JobHandlers) -> None:
-        """Its notices could not be told apart."""
+        """Notices to two such addresses could not be distinguished."""
         with pytest.raises(Malformed, match=r"callback_urls\[1\]: differs") as refused:
             await webhooks(handlers, f"{A}?token={SECRET}", A, B)
         assert SECRET not in str(refused.value)
         await memory.given(flow(f"{A}?of=flow"), AddOrUpdateEvent(EVENT, {"flow_id": FLOW_ID}))
         outcome = await handlers.submit_job(new_job(A, content_id=EVENT), invocation=ME)
-        assert [(one.url, one.sealed_url) for one in outcome.aggregate.submission.callbacks] == [(A, None)]
+        assert [(callback.url, callback.sealed_url) for callback in outcome.aggregate.submission.callbacks] == [(A, None)]
 
     async def test_all_invalid_urls_are_named(self, callbacks: JobCallbacks) -> None:
         urls = [A, f"ftp://{SECRET}", f"https://u:{SECRET}@", B]
@@ -330,21 +330,22 @@ class TestRerun:
         assert (new.submission.client, new.submission.callbacks) == ("studio", old.submission.callbacks)
         assert old.secrets() != new.secrets()
         opened = [await memory.vault.read(next(iter(job.secrets())), owner=job.id) for job in (old, new)]
-        assert [json.loads(one or "") for one in opened] == [parameters, parameters]
+        assert [json.loads(text or "") for text in opened] == [parameters, parameters]
         assert SECRET not in repr(memory.log.entries)
 
     async def test_a_rerun_can_be_rerun_and_an_old_job_twice(self, memory: Memory, handlers: JobHandlers) -> None:
         await handlers.submit_job(new_job(), invocation=ME)
         for number in (17, 17, 19):
             await handlers.rerun_job(number, invocation=ME)
-        accepted = [one.event for one in memory.log.entries if isinstance(one.event, facts.Accepted)]
+        accepted = [entry.event for entry in memory.log.entries if isinstance(entry.event, facts.Accepted)]
         assert [event.rerun_of for event in accepted] == [None, 17, 17, 19]
         assert memory.topics.count("job.broken") == 2
 
     async def test_a_job_that_ends_meanwhile_is_rerun_all_the_same(self, memory: Memory, handlers: JobHandlers) -> None:
         await handlers.submit_job(new_job(), invocation=ME)
         await memory.given(
-            StartJob(17, 1, None, 5), *(one for task in (1, 2) for one in (StartTask(17, task, 1, "w"), CompleteTask(17, task, 1)))
+            StartJob(17, 1, None, 5),
+            *(command for task in (1, 2) for command in (StartTask(17, task, 1, "w"), CompleteTask(17, task, 1))),
         )
         memory.meanwhile(BreakJob(17))
         outcome = await handlers.rerun_job(17, invocation=ME)

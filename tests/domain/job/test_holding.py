@@ -118,8 +118,8 @@ def test_a_job_started_again_takes_its_new_slot() -> None:
 def test_a_job_holds_its_callbacks_until_it_has_ended() -> None:
     of_callback = Claim(f"job.of_callback.{CALLBACK.id}", str(NUMBER), STREAM)
     first = accepted(callbacks=(CALLBACK,))
-    for held in (a_job(first=first), a_job(PAUSED, first=first), a_job(BROKEN, PAUSED, first=first)):
-        assert of_callback in root(held).claims()
+    for scenario in (a_job(first=first), a_job(PAUSED, first=first), a_job(BROKEN, PAUSED, first=first)):
+        assert of_callback in root(scenario).claims()
     assert root(a_job(BROKEN, first=first)).claims() == set()
 
 

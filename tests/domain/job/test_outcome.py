@@ -1,4 +1,4 @@
-"""What the owner of a job is told, by the domain events of the job."""
+"""The outcomes that the owner of a job gets, by the domain events of the job."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from tests.domain.job.jobs_given import (
 from tests.domain.scenario import Fact, fact, folded
 
 
-def told(*since: Fact, first: Fact | None = None) -> Sequence[JobOutcome]:
+def reported(*since: Fact, first: Fact | None = None) -> Sequence[JobOutcome]:
     """The outcomes of all events of a job, each with the job after the last one."""
     history = a_job(*since, first=first).history
     job = folded(history)
     assert isinstance(job, Job)
-    found = [(event, outcome(event, job)) for event in history]
-    assert {event.TOPIC for event, one in found if one is not None} <= TOPICS
-    return [one for _, one in found if one is not None]
+    matches = [(event, outcome(event, job)) for event in history]
+    assert {event.TOPIC for event, reported_outcome in matches if reported_outcome is not None} <= TOPICS
+    return [reported_outcome for _, reported_outcome in matches if reported_outcome is not None]
 
 
 def test_a_completed_job_names_the_files_that_it_published_and_what_it_found_out() -> None:
-    assert told(STARTED, begun(), committed(), done(), COMPLETED) == [
+    assert reported(STARTED, begun(), committed(), done(), COMPLETED) == [
         JobOutcome(kind=OutcomeKind.COMPLETED, job=NUMBER, files=OUTPUTS, metadata={"size": 3})
     ]
 
@@ -50,25 +50,28 @@ def test_metadata_is_that_of_all_steps_and_the_last_one_counts() -> None:
     fetched = done(result=Result(metadata={"size": 3, "sha256": "00"}))
     stored = done(plan=STORE, result=Result(metadata={"size": 4}))
     steps = (STARTED, begun(), fetched, begun(plan=STORE), stored, COMPLETED)
-    [completed] = told(*steps, first=accepted(FETCH, STORE))
+    [completed] = reported(*steps, first=accepted(FETCH, STORE))
     assert completed.metadata == {"size": 4, "sha256": "00"}
 
 
 def test_a_failed_job_gives_its_reason_and_no_files() -> None:
     ended = fact(Completed, failed=True, reason="no video track")
-    assert told(STARTED, begun(), failed(retry_at=None), ended) == [
+    assert reported(STARTED, begun(), failed(retry_at=None), ended) == [
         JobOutcome(kind=OutcomeKind.FAILED, job=NUMBER, reason="no video track")
     ]
 
 
 def test_a_job_that_is_broken_and_resumed_tells_both() -> None:
-    assert [one.kind for one in told(STARTED, BROKEN, RESUMED)] == [OutcomeKind.BROKEN, OutcomeKind.RESUMED]
+    assert [reported_outcome.kind for reported_outcome in reported(STARTED, BROKEN, RESUMED)] == [
+        OutcomeKind.BROKEN,
+        OutcomeKind.RESUMED,
+    ]
 
 
 def test_a_rerun_names_the_job_that_it_repeats() -> None:
-    assert told(first=accepted(rerun_of=3)) == [JobOutcome(kind=OutcomeKind.RERUN, job=NUMBER, rerun_of=3)]
+    assert reported(first=accepted(rerun_of=3)) == [JobOutcome(kind=OutcomeKind.RERUN, job=NUMBER, rerun_of=3)]
 
 
 @pytest.mark.parametrize("since", [(), (STARTED,), (STARTED, begun(), committed()), (PAUSED,)])
 def test_nothing_else_is_told(since: tuple[Fact, ...]) -> None:
-    assert told(*since) == []
+    assert reported(*since) == []

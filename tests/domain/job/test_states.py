@@ -293,7 +293,7 @@ def test_a_step_that_runs_may_end_while_its_job_is_paused_and_then_the_job_is_do
 
 
 def test_slots_that_were_chosen_for_another_priority_start_nothing() -> None:
-    """Else a job that was urgent a moment ago would take a slot that is reserved for those that are."""
+    """Otherwise a job that is no longer urgent would take a slot that is reserved for urgent jobs."""
     less_urgent = a_job(fact(events.PriorityChanged, previous=3, priority=7))
     less_urgent.when(StartJob(NUMBER, 1, None, 3)).then_nothing()
     less_urgent.when(StartJob(NUMBER, 1, 1, 7)).then(STARTED)

@@ -184,7 +184,7 @@ class TestEnding:
 
 
 def at_attempt(number: int) -> Scenario[Job]:
-    """It has failed so many times but one, and is at it again."""
+    """Return a job whose task has failed `number - 1` times and is running again."""
     before = [one for run in range(1, number) for one in (begun(run), failed(run))]
     return a_job(STARTED, *before, begun(number))
 

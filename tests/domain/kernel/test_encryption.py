@@ -53,14 +53,14 @@ def test_a_fingerprint_knows_the_same_secret_of_the_same_owner_again() -> None:
         sealed(owner="channel:2"),
         SecretCipher(bytes(32)).encrypt(SECRET, owner="channel:1", reference=UUID(int=1), nonce=bytes(12)),
     ]
-    assert mark not in {one.fingerprint for one in others}
+    assert mark not in {other.fingerprint for other in others}
 
 
 def test_nothing_that_is_printed_or_stored_in_an_event_holds_the_secret_or_its_box() -> None:
-    one = sealed()
-    for shown in (repr(one), str(one), one.ref.model_dump_json(), repr(one.ref)):
+    text = sealed()
+    for shown in (repr(text), str(text), text.ref.model_dump_json(), repr(text.ref)):
         assert SECRET not in shown
-        assert repr(one.ciphertext)[2:20] not in shown
+        assert repr(text.ciphertext)[2:20] not in shown
 
 
 def test_a_hash_under_the_previous_master_key_is_recognized() -> None:

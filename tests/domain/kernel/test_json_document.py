@@ -78,9 +78,9 @@ def test_other_keys_are_nobodys_business_in_an_open_object() -> None:
 
 def test_at_most_fifty_errors_are_told_each_with_a_short_field() -> None:
     text = json.dumps({"flows": [{"taskEngineSpecific": {"k" * 1000 + str(n): 1 for n in range(200)}}]})
-    found = faults(FlowDocument, text)
-    assert 0 < len(found) <= 50
-    assert max(len(place) for place, _ in found) == 200
+    errors = faults(FlowDocument, text)
+    assert 0 < len(errors) <= 50
+    assert max(len(place) for place, _ in errors) == 200
 
 
 def test_the_field_is_the_one_of_the_request() -> None:
@@ -111,16 +111,16 @@ class Whole(Section):
 
 
 def test_a_document_is_read_without_its_faults() -> None:
-    found = readable(Whole, {"part": {"number": 1, "name": 2}, "allParts": [3, {"name": "b"}, None], "title": "t", "more": 4})
-    known: object = (found.part.number, found.part.name, found.title)
+    document = readable(Whole, {"part": {"number": 1, "name": 2}, "allParts": [3, {"name": "b"}, None], "title": "t", "more": 4})
+    known: object = (document.part.number, document.part.name, document.title)
     assert known == (1, None, "t")
-    assert found.all_parts is not None
-    parts: list[tuple[object, object]] = [(part.number, part.name) for part in found.all_parts]
+    assert document.all_parts is not None
+    parts: list[tuple[object, object]] = [(part.number, part.name) for part in document.all_parts]
     assert parts == [(None, None), (None, "b"), (None, None)]
 
 
 @pytest.mark.parametrize("data", [None, 1, "text", [], {}, {"part": [], "allParts": {}, "title": None}])
 def test_of_anything_else_all_is_absent(data: object) -> None:
-    found = readable(Whole, data)
-    known: object = (found.part, found.all_parts, found.title)
+    document = readable(Whole, data)
+    known: object = (document.part, document.all_parts, document.title)
     assert known == (None, None, None)

@@ -199,7 +199,7 @@ def _encoded_within(levels: int) -> str:
     ],
 )
 def test_a_long_text_of_anything_is_masked_in_one_pass(text: str) -> None:
-    """More than a minute of processor time is more than one pass."""
+    """A masking that takes more than a minute of processor time needs more than one pass."""
 
     def late(*_: object) -> None:
         raise AssertionError("the time grows faster than the text")
@@ -264,7 +264,7 @@ def test_what_was_taken_is_blotted_out_of_a_line() -> None:
 
 
 def test_a_document_keeps_its_shape_when_it_is_blotted() -> None:
-    """As JSON text it would be no JSON any more: these secrets are parts of its syntax."""
+    """Masked as a text, the document would no longer be JSON: these secrets are parts of its syntax."""
     secrets = secret_texts({"password": 1000, "token": '{"size"', "apiKey": "true", "pin": "null"})
     document = {"size": 1000, "said": ["1000 true", {"null": None}], "ok": True}
     assert mask_secrets_in_texts(document, secrets) == {"size": 1000, "said": [f"{MASK} {MASK}", {MASK: None}], "ok": True}

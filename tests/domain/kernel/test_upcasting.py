@@ -37,7 +37,7 @@ class Cut(FirstEvent):
 
 
 class CutByOldCode(FirstEvent):
-    """The same event as code of the first age knows it."""
+    """The event in the form that the first version of the code knows."""
 
     TOPIC: ClassVar[str] = "clip.cut"
 

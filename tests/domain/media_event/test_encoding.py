@@ -105,7 +105,7 @@ class TestTaking:
         )
 
     def test_the_former_channel_of_an_event_is_released_with_the_new_one_taken(self) -> None:
-        """Its state became STOPPED as metadata, which does not touch the encoder, so it could get another channel."""
+        """The state became STOPPED as metadata, which does not affect the encoder, so the Event could get another channel."""
         elsewhere = fact(events.ChannelAssigned, channel_id=PLAZA)
         stopped = went(UNPUBLISHED, STOPPED, Trigger.METADATA)
         scenario = on_air(stopped, elsewhere, moved(STOPPED, UNPUBLISHED))
@@ -200,12 +200,12 @@ class TestSessions:
 
 class TestAudioInputs:
     def test_other_inputs_are_recorded_and_the_same_are_not(self) -> None:
-        found = fact(events.AudioInputsChanged, audio_inputs=(ENGLISH,))
-        event = on_air().when(RecordAudioInputs(KEY, [ENGLISH])).then(found)
+        ended = fact(events.AudioInputsChanged, audio_inputs=(ENGLISH,))
+        event = on_air().when(RecordAudioInputs(KEY, [ENGLISH])).then(ended)
         assert event.details.audio_inputs == (ENGLISH,)
         assert event.shown_on == THEN
-        on_air(found).when(RecordAudioInputs(KEY, [ENGLISH])).then_nothing()
-        on_air(found).when(RecordAudioInputs(KEY, [])).then(fact(events.AudioInputsChanged, audio_inputs=()))
+        on_air(ended).when(RecordAudioInputs(KEY, [ENGLISH])).then_nothing()
+        on_air(ended).when(RecordAudioInputs(KEY, [])).then(fact(events.AudioInputsChanged, audio_inputs=()))
 
     def test_nothing_is_recorded_where_there_was_none_and_is_none(self) -> None:
         on_air().when(RecordAudioInputs(KEY, [])).then_nothing()

@@ -1,4 +1,4 @@
-"""Which Events a playlist waits for, which have their films, and which get none."""
+"""The Events that a playlist waits for, those that have their films, and those that get none."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def test_one_that_is_to_get_a_film_is_waited_for(details: EventDetails, waited: 
 @pytest.mark.parametrize("waited", [False, True])
 @pytest.mark.parametrize("details", MISSING)
 def test_one_that_gets_no_film_is_named_also_beside_one_that_is_waited_for(details: EventDetails, waited: bool) -> None:
-    found = stands(event(EventState.LIVE_PUBLISHED), details, waited=waited)
-    assert found.fault.startswith(f"the Event {OTHER} has no film, and ")
-    assert str(ONE) not in found.fault
+    sources = stands(event(EventState.LIVE_PUBLISHED), details, waited=waited)
+    assert sources.fault.startswith(f"the Event {OTHER} has no film, and ")
+    assert str(ONE) not in sources.fault
 
 
 def test_one_that_stops_while_somebody_waits_is_still_to_be_captured() -> None:

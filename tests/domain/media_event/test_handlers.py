@@ -307,7 +307,7 @@ class TestOtherUseCases:
             "event.state_changed",
             "event.mp4_state_changed",
         ]
-        assert {one.facts["trigger"] for one in memory.happened if one.event is facts.StateChanged} == {Trigger.FLOW}
+        assert {entry.facts["trigger"] for entry in memory.happened if entry.event is facts.StateChanged} == {Trigger.FLOW}
 
     async def test_the_dvr_window_is_set_and_cleared(self, memory: Memory, handlers: EventHandlers) -> None:
         await memory.given(event())

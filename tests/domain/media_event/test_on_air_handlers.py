@@ -45,14 +45,14 @@ async def started(memory: Memory, key: UUID, channel_id: UUID = MAIN) -> Channel
 
 async def changed(memory: Memory, key: UUID, state: EventState) -> ChannelOrder:
     outcome = await memory.executor.execute(ChangeEventState(key, state), invocation=ME)
-    versions = [one.event.originator_version for one in memory.log.entries if isinstance(one.event, events.StateChanged)]
+    versions = [entry.event.originator_version for entry in memory.log.entries if isinstance(entry.event, events.StateChanged)]
     assert outcome.position is not None
     return ChannelOrder(kind=OrderKind.TAKE, event_id=key, order=versions[-1])
 
 
 def on_air(memory: Memory, channel_id: UUID = MAIN) -> list[UUID]:
-    found = memory.log.all(MediaEvent.KIND)
-    return [UUID(one.key) for one in found if isinstance(one, MediaEvent) and one.details.on_air_channel_id == channel_id]
+    roots = memory.log.all(MediaEvent.KIND)
+    return [UUID(one.key) for one in roots if isinstance(one, MediaEvent) and one.details.on_air_channel_id == channel_id]
 
 
 async def test_the_second_event_on_a_channel_is_not_started_and_told_who_is(memory: Memory, handlers: OnAirHandlers) -> None:

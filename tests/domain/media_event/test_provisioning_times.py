@@ -85,7 +85,7 @@ def test_it_is_not_shown_as_a_change_of_the_event() -> None:
     ],
 )
 def test_what_has_changed_meanwhile_is_looked_at_again(name: str, since: Fact) -> None:
-    """What the append would bring along was made for the Event as it was."""
+    """The commands of the append were made for the Event as it was before the change."""
     planned(since).when(ReachProvisionTime(KEY, PROVISION, ASKED)).then_refused(PlanOutdated)
     planned(since).when(ReachTerminationTime(KEY, TERMINATE, ASKED)).then_refused(PlanOutdated)
 

@@ -47,26 +47,28 @@ def test_a_film_that_fails_stays_private_where_the_profile_says_so(found: Qualit
 
 
 def test_a_film_that_fails_takes_an_event_from_the_public() -> None:
-    found = quality(job=9)
-    public = in_state(PUBLIC).when(MeasureQuality(KEY, found))
-    assert public.then(measured(found), went(PUBLIC, PRIVATE)).details.quality is not None
+    failing = quality(job=9)
+    public = in_state(PUBLIC).when(MeasureQuality(KEY, failing))
+    assert public.then(measured(failing), went(PUBLIC, PRIVATE)).details.quality is not None
 
 
 @pytest.mark.parametrize("state", [PRIVATE, EventState.STOPPED, EventState.PRE_LIVE])
 def test_a_check_changes_no_other_state(state: EventState) -> None:
-    found = quality(job=9)
-    in_state(state).when(MeasureQuality(KEY, found)).then(measured(found))
+    failing = quality(job=9)
+    in_state(state).when(MeasureQuality(KEY, failing)).then(measured(failing))
 
 
 def test_a_check_that_is_told_again_changes_nothing() -> None:
-    found = quality("pass", job=9)
-    in_state(PRIVATE, measured(found)).when(MeasureQuality(KEY, found)).then_nothing()
+    failing = quality("pass", job=9)
+    in_state(PRIVATE, measured(failing)).when(MeasureQuality(KEY, failing)).then_nothing()
 
 
 def test_who_makes_it_public_all_the_same_is_obeyed() -> None:
     """The check is told again when the consumer begins anew."""
-    found = quality(job=9)
-    in_state(PUBLIC, measured(found), went(PUBLIC, PRIVATE), went(PRIVATE, PUBLIC)).when(MeasureQuality(KEY, found)).then_nothing()
+    failing = quality(job=9)
+    in_state(PUBLIC, measured(failing), went(PUBLIC, PRIVATE), went(PRIVATE, PUBLIC)).when(
+        MeasureQuality(KEY, failing)
+    ).then_nothing()
 
 
 def test_nothing_is_known_of_another_film() -> None:
@@ -78,11 +80,13 @@ def test_nothing_is_known_of_another_film() -> None:
 def test_a_film_that_fails_is_private_after_a_restore_too() -> None:
     asked: dict[str, Any] = {"workflow": INGEST, "publish": True}
     ingesting = (begun(**asked), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING), fact(events.Deleted))
-    found = quality()
-    deleted = in_state(EventState.PRE_VOD, *ingesting).when(end(VodJobEnd.COMPLETED, quality=found))
-    deleted.then(over(VodJobEnd.COMPLETED, **asked), measured(found))
+    failing = quality()
+    deleted = in_state(EventState.PRE_VOD, *ingesting).when(end(VodJobEnd.COMPLETED, quality=failing))
+    deleted.then(over(VodJobEnd.COMPLETED, **asked), measured(failing))
     after = (
-        in_state(EventState.PRE_VOD, *ingesting, over(VodJobEnd.COMPLETED, **asked), measured(found)).when(RestoreEvent(KEY)).after
+        in_state(EventState.PRE_VOD, *ingesting, over(VodJobEnd.COMPLETED, **asked), measured(failing))
+        .when(RestoreEvent(KEY))
+        .after
     )
     assert after is not None
     assert after.details.state is PRIVATE

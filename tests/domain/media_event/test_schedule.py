@@ -123,7 +123,7 @@ class TestStart:
         moved_start.when(start()).then(by_schedule(PRE_LIVE, UNPUBLISHED, actual_live_start=NOW))
 
     def test_an_event_that_was_deleted_while_it_was_live_stays_as_it_is(self) -> None:
-        """It is shown as before, and takes no channel."""
+        """The Event is shown as before, and takes no channel."""
         restored = planned(moved(PRE_LIVE, PUBLISHED), *RESTORED, start=THEN)
         assert (details(restored).state, details(restored).auto_start_at, details(restored).auto_end_at) == (PUBLISHED, None, END)
         restored.when(start(THEN)).then_nothing()

@@ -103,7 +103,7 @@ async def an_event(memory: Memory, *since: Command[Any], **changes: Any) -> None
 
 
 async def a_live_event(memory: Memory, *, configuration: str = "", stopped: bool = True) -> None:
-    """It was live from `LIVE_AT` to `STOPPED_AT`."""
+    """Add an Event that was live from `LIVE_AT` to `STOPPED_AT`."""
     sent = SentConfiguration(configuration or channel([outputs("HLS", *ORIGINS)]), {}, {})
     await memory.given(RegisterRecord(CHANNEL, Channel, {"name": "main", "configuration_json": sent}))
     memory.now = LIVE_AT
@@ -179,7 +179,7 @@ class TestSubmission:
         memory.meanwhile(*(await prepared.commands()))
         with pytest.raises(Conflict, match=r"^job 17 \(vod_package\) is still producing files for this Event$"):
             await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        assert [one for one in memory.topics if one.startswith("job.")] == ["job.accepted"]
+        assert [topic for topic in memory.topics if topic.startswith("job.")] == ["job.accepted"]
 
 
 class TestRerun:
@@ -188,7 +188,11 @@ class TestRerun:
         await handlers.submit_job(job(), invocation=ME)
         before = memory.log.head
         rerun = (await handlers.rerun_job(17, invocation=ME)).aggregates[0]
-        assert [one.event.TOPIC for one in memory.log.entries[before:]] == ["job.accepted", "event.vod_job_started", "job.broken"]
+        assert [entry.event.TOPIC for entry in memory.log.entries[before:]] == [
+            "job.accepted",
+            "event.vod_job_started",
+            "job.broken",
+        ]
         present = event_of(memory).details.vod_job
         assert present is not None
         assert (rerun.number, present.number) == (18, 18)
@@ -214,7 +218,7 @@ class TestResume:
         await self.broken_and_paused(memory, handlers)
         before = memory.log.head
         await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
-        appended = [one.event.TOPIC for one in memory.log.entries[before:]]
+        appended = [entry.event.TOPIC for entry in memory.log.entries[before:]]
         assert appended == ["event.vod_job_started", "event.mp4_state_changed", "job.queued"]
         await memory.given(vod_command(str(EVENT), JobOutcome(kind=OutcomeKind.RESUMED, job=17, version=4)))
         await memory.given(vod_command(str(EVENT), JobOutcome(kind=OutcomeKind.BROKEN, job=17, version=2)))
@@ -232,7 +236,7 @@ class TestResume:
         await self.broken_and_paused(memory, handlers)
         before = memory.log.head
         await handlers.update_job(17, JobChanges(priority=1, run_at=NOW + timedelta(hours=1)), invocation=ME)
-        appended = [one.event.TOPIC for one in memory.log.entries[before:]]
+        appended = [entry.event.TOPIC for entry in memory.log.entries[before:]]
         assert appended == ["event.vod_job_started", "event.mp4_state_changed", "job.priority_changed", "job.scheduled"]
         scheduled = memory.log.load(Job.stream(17))
         assert scheduled is not None
@@ -265,7 +269,7 @@ class TestResume:
         await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
         before = memory.log.head
         await handlers.update_job(17, JobChanges(state=JobState.QUEUED), invocation=ME)
-        assert [one.event.TOPIC for one in memory.log.entries[before:]] == ["job.queued"]
+        assert [entry.event.TOPIC for entry in memory.log.entries[before:]] == ["job.queued"]
 
     async def test_a_job_that_is_not_paused_cannot_be_resumed(self, memory: Memory, handlers: JobHandlers) -> None:
         await self.broken_and_paused(memory, handlers)

@@ -199,7 +199,7 @@ class TestEnd:
 
     @pytest.mark.parametrize("how", VodJobEnd)
     def test_a_second_end_changes_nothing(self, how: VodJobEnd) -> None:
-        """As of a completed job that is broken off: its files are there."""
+        """The second end is like cancelling a completed job, whose files exist."""
         after = capturing(over(COMPLETED), CAPTURED, mp4(GENERATING, AVAILABLE), went(INGESTING, PRIVATE))
         after.when(end(how, version=12)).then_nothing()
 
@@ -262,12 +262,12 @@ class TestMetadata:
         assert event.details.vod_file == FILE
 
     def test_a_file_that_is_known_changes_nothing(self) -> None:
-        known = in_state(PUBLIC, FOUND, mp4(NONE, AVAILABLE))
-        known.when(SyncVodMetadata(KEY, FILE, available=True)).then_nothing()
+        scenario = in_state(PUBLIC, FOUND, mp4(NONE, AVAILABLE))
+        scenario.when(SyncVodMetadata(KEY, FILE, available=True)).then_nothing()
 
     def test_an_mp4_that_is_gone(self) -> None:
-        known = in_state(PUBLIC, FOUND, mp4(NONE, AVAILABLE))
-        known.when(SyncVodMetadata(KEY, FILE, available=False)).then(mp4(AVAILABLE, NONE))
+        scenario = in_state(PUBLIC, FOUND, mp4(NONE, AVAILABLE))
+        scenario.when(SyncVodMetadata(KEY, FILE, available=False)).then(mp4(AVAILABLE, NONE))
 
     def test_while_a_job_makes_the_mp4_its_state_stays(self) -> None:
         capturing(state=EventState.VOD_PUBLIC).when(SyncVodMetadata(KEY, FILE, available=False)).then(FOUND)
@@ -284,5 +284,5 @@ class TestMetadata:
         packaging = in_state(PRIVATE, mp4(NONE, AVAILABLE)).when(start(workflow=PACKAGE)).after
         assert packaging is not None
         assert (packaging.version, packaging.shown_version, packaging.shown_on) == (4, 3, THEN)
-        found = in_state(PRIVATE, mp4(NONE, AVAILABLE)).when(SyncVodMetadata(KEY, FILE, available=True)).then(FOUND)
-        assert (found.version, found.shown_version) == (4, 3)
+        result = in_state(PRIVATE, mp4(NONE, AVAILABLE)).when(SyncVodMetadata(KEY, FILE, available=True)).then(FOUND)
+        assert (result.version, result.shown_version) == (4, 3)

@@ -62,7 +62,7 @@ STATES: dict[ProvisionState, tuple[Fact, ...]] = {
     ProvisionState.TERMINATING_FAILED: (REQUEST, FULL, ending(2), fact(events.TerminationFailed, run=2, reason="no")),
     ProvisionState.TERMINATED: (REQUEST, FULL, ending(2), terminated(2)),
 }
-"""What leads to each state."""
+"""The facts that lead to each state."""
 
 
 def an_info(*since: Fact) -> Scenario[ProvisionInfo]:

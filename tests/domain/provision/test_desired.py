@@ -1,4 +1,4 @@
-"""What is desired for a key, and what the end of a run says of one Event."""
+"""The desired state of a key, and the end of a run for one Event."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tests.domain.scenario import THEN, Fact, fact
 
 def test_what_a_provisioner_tells_under_the_name_of_a_credential_is_left_out() -> None:
     info = in_state(ProvisionState.PROVISIONING).root
-    told = {
+    reported = {
         **ORIGIN,
         "rootPassword": "hunter2",
         "tags": {"zone": "a", "apiKey": "hunter2"},
         "disks": [{"secret": "x"}, {"secret": None}],
     }
     assert info is not None
-    end = end_for(ProvisionRow.of(info), Provided(resources=[told, ENCODER, {"name": "another", "type": "origin"}]))
+    end = end_for(ProvisionRow.of(info), Provided(resources=[reported, ENCODER, {"name": "another", "type": "origin"}]))
     assert end.resources == ({**ORIGIN, "tags": {"zone": "a"}, "disks": [{}, {"secret": None}]}, ENCODER)
 
 

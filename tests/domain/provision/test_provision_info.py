@@ -194,8 +194,8 @@ class TestReset:
         assert (root.state, root.exists, root.work) == (State.SCHEDULED, False, None)
 
     def test_a_failed_release_can_be_tried_again(self) -> None:
-        left = fact(events.ReleaseEnded, run=2, left=True, reason="no")
-        scenario = an_info(REQUEST, FULL, fact(events.Reset, run=2, release=True), left)
+        ended = fact(events.ReleaseEnded, run=2, left=True, reason="no")
+        scenario = an_info(REQUEST, FULL, fact(events.Reset, run=2, release=True), ended)
         assert reset(scenario).then(fact(events.Reset, run=3, release=True)).work is Work.RELEASE
         assert terminate(scenario).then(ending(3)).state is State.TERMINATING
 

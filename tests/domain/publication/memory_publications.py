@@ -1,4 +1,4 @@
-"""In-memory twins of what the handlers of publications need: look-ups, what is at the targets, and streaming servers."""
+"""Twins in memory of the ports of the publication handlers: look-ups, the media at the targets, and streaming servers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class MemoryPublications:
         self._log = log
 
     def _all(self) -> list[PublicationRow]:
-        found = [root for root in self._log.all(Publication.KIND) if isinstance(root, Publication) and not root.withdrawn]
-        return sorted(map(PublicationRow.of, found), key=lambda row: (row.date_created, row.id), reverse=True)
+        matches = [root for root in self._log.all(Publication.KIND) if isinstance(root, Publication) and not root.withdrawn]
+        return sorted(map(PublicationRow.of, matches), key=lambda row: (row.date_created, row.id), reverse=True)
 
     async def find(self, key: UUID, *, destination_id: UUID | None = None) -> PublicationRow | None:
         return next((row for row in self._all() if row.id == key and destination_id in (None, row.destination_id)), None)
@@ -31,8 +31,8 @@ class MemoryPublications:
     async def of_content(
         self, content_id: str, *, kind: PublicationKind, limit: int, state: PublicationState | None = None, awaited: bool = False
     ) -> Sequence[PublicationRow]:
-        found = [row for row in self._all() if (row.content_id, row.kind) == (content_id, kind)]
-        return [row for row in found if state in (None, row.state) and (row.start_awaited or not awaited)][: limit + 1]
+        matches = [row for row in self._all() if (row.content_id, row.kind) == (content_id, kind)]
+        return [row for row in matches if state in (None, row.state) and (row.start_awaited or not awaited)][: limit + 1]
 
     async def of_destination(self, destination_id: UUID, *, limit: int) -> Sequence[PublicationRow]:
         return [row for row in self._all() if row.destination_id == destination_id][:limit]

@@ -94,13 +94,13 @@ async def test_several_are_one_append_with_their_jobs_and_share_a_transaction(
     memory: Memory, handlers: PublicationHandlers
 ) -> None:
     before = len(memory.topics)
-    one, two = made(await handlers.create(wanted(ACTIVE, ACTIVE), invocation=ME))
-    assert (one.transaction_id, two.transaction_id) == (UUID(TRANSACTION), UUID(TRANSACTION))
-    assert (one.state, one.job, two.job, one.text.title) == (PublicationState.Processing, 17, 18, "Final")
+    created, two = made(await handlers.create(wanted(ACTIVE, ACTIVE), invocation=ME))
+    assert (created.transaction_id, two.transaction_id) == (UUID(TRANSACTION), UUID(TRANSACTION))
+    assert (created.state, created.job, two.job, created.text.title) == (PublicationState.Processing, 17, 18, "Final")
     assert memory.topics[before:] == ["job.accepted", "publication.scheduled", "publication.processed"] * 2
     job: Any = memory.log.load("job:17")
-    expected = {"content_id": "film", "publication": one.key}
-    assert (job.submission.parameters, job.submission.owner, job.submission.client) == (expected, one.id, "studio")
+    expected = {"content_id": "film", "publication": created.key}
+    assert (job.submission.parameters, job.submission.owner, job.submission.client) == (expected, created.id, "studio")
 
 
 async def test_to_a_destination_that_cannot_take_it_it_has_failed_at_once(handlers: PublicationHandlers) -> None:
@@ -131,17 +131,17 @@ async def test_one_that_is_wrong_stops_all(memory: Memory, handlers: Publication
 
 async def test_secrets_of_the_text_and_of_addresses_are_in_the_vault_only(memory: Memory, handlers: PublicationHandlers) -> None:
     text = {"callbackUrls": ["https://u:marked@h.test/a?k=marked", "https://h.test/b"], "privacy": "x", "token": "marked"}
-    (one,) = made(await handlers.create(wanted(ACTIVE, **text), invocation=ME))
-    assert json.loads(one.text.options_json) == {"privacy": "x", "token": None}
-    assert [callback.url for callback in one.text.callbacks] == ["https://h.test/a", "https://h.test/b"]
+    (created,) = made(await handlers.create(wanted(ACTIVE, **text), invocation=ME))
+    assert json.loads(created.text.options_json) == {"privacy": "x", "token": None}
+    assert [callback.url for callback in created.text.callbacks] == ["https://h.test/a", "https://h.test/b"]
     assert "marked" not in str([entry.event for entry in memory.log.entries])
-    plain = {await memory.vault.read(key, owner=one.id) for key in one.secrets()}
+    plain = {await memory.vault.read(key, owner=created.id) for key in created.secrets()}
     assert plain == {"marked", "https://u:marked@h.test/a?k=marked"}
 
 
 async def test_publications_of_one_request_may_name_the_same_callback(memory: Memory, handlers: PublicationHandlers) -> None:
     both = made(await handlers.create(wanted(ACTIVE, ACTIVE, callbackUrls=["https://h.test/a"]), invocation=ME))
-    assert [one.text.callbacks[0].url for one in both] == ["https://h.test/a"] * 2
+    assert [created.text.callbacks[0].url for created in both] == ["https://h.test/a"] * 2
     assert memory.topics.count("callback.registered") == 1
 
 
@@ -165,10 +165,10 @@ async def test_bad_texts_are_told_before_what_is_not_there(handlers: Publication
 
 
 async def test_a_destination_with_a_running_publication_cannot_be_deleted(memory: Memory, handlers: PublicationHandlers) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
     with pytest.raises((InUse, LinkBroken)):
         await memory.executor.execute(DeleteRecord(ACTIVE, Destination), invocation=ME)
-    await completed(memory, one)
+    await completed(memory, created)
     await memory.executor.execute(DeleteRecord(ACTIVE, Destination), invocation=ME)
     assert await handlers.withdraw_of_destination(ACTIVE, invocation=ME) == 1
     assert await handlers.withdraw_of_destination(ACTIVE, invocation=ME) == 0
@@ -177,8 +177,8 @@ async def test_a_destination_with_a_running_publication_cannot_be_deleted(memory
 async def test_a_soft_deletion_breaks_off_the_upload_and_asks_nobody(
     memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
 ) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
-    gone = (await handlers.delete(UUID(one.key), ACTIVE, hard=False, invocation=ME)).aggregate
+    (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    gone = (await handlers.delete(UUID(created.key), ACTIVE, hard=False, invocation=ME)).aggregate
     assert (gone.withdrawn, gone.target_left, contents.asked) == (True, False, [])
     job: Any = memory.log.load("job:17")
     assert job.ended
@@ -187,46 +187,46 @@ async def test_a_soft_deletion_breaks_off_the_upload_and_asks_nobody(
 async def test_a_hard_deletion_removes_what_is_at_the_target_or_changes_nothing(
     memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
 ) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
-    await completed(memory, one)
+    (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    await completed(memory, created)
     before = len(memory.topics)
     contents.answer = TargetAnswer(fault="The target did not answer.", passing=True)
     with pytest.raises(Unavailable):
-        await handlers.delete(UUID(one.key), ACTIVE, hard=True, invocation=ME)
+        await handlers.delete(UUID(created.key), ACTIVE, hard=True, invocation=ME)
     contents.answer = TargetAnswer(able=False)
     with pytest.raises(Refused):
-        await handlers.delete(UUID(one.key), ACTIVE, hard=True, invocation=ME)
+        await handlers.delete(UUID(created.key), ACTIVE, hard=True, invocation=ME)
     assert len(memory.topics) == before
     contents.answer = TargetAnswer()
-    gone = (await handlers.delete(UUID(one.key), ACTIVE, hard=True, invocation=ME)).aggregate
-    assert (gone.withdrawn, contents.asked[-1]) == (True, (TargetCall.DELETE, UUID(one.key)))
+    gone = (await handlers.delete(UUID(created.key), ACTIVE, hard=True, invocation=ME)).aggregate
+    assert (gone.withdrawn, contents.asked[-1]) == (True, (TargetCall.DELETE, UUID(created.key)))
     with pytest.raises(NotFound):
-        await handlers.delete(UUID(one.key), ACTIVE, hard=True, invocation=ME)
+        await handlers.delete(UUID(created.key), ACTIVE, hard=True, invocation=ME)
 
 
 async def test_what_a_broken_upload_left_is_removed_later_and_until_it_is(
     memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
 ) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
-    gone = (await handlers.delete(UUID(one.key), ACTIVE, hard=True, invocation=ME)).aggregate
+    (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    gone = (await handlers.delete(UUID(created.key), ACTIVE, hard=True, invocation=ME)).aggregate
     assert (gone.target_left, contents.asked) == (True, [])
     contents.answer = TargetAnswer(fault="The target did not answer.", passing=True)
     with pytest.raises(Unavailable):
         await handlers.clear_target(gone, invocation=ME)
     contents.answer = TargetAnswer()
     await handlers.clear_target(gone, invocation=ME)
-    cleared: Any = memory.log.load(one.id)
+    cleared: Any = memory.log.load(created.id)
     assert (cleared.target_left, cleared.secrets()) == (False, frozenset())
 
 
 async def test_an_update_goes_to_the_target_of_a_completed_publication(
     memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
 ) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE, token="a"), invocation=ME))
-    key = UUID(one.key)
-    kept = (await handlers.amend(key, ACTIVE, text='{"title":"Two","token":null}', invocation=ME)).aggregate
-    assert (kept.text.title, kept.text.secrets, contents.asked) == ("Two", one.text.secrets, [])
-    await completed(memory, one)
+    (created,) = made(await handlers.create(wanted(ACTIVE, token="a"), invocation=ME))
+    key = UUID(created.key)
+    record = (await handlers.amend(key, ACTIVE, text='{"title":"Two","token":null}', invocation=ME)).aggregate
+    assert (record.text.title, record.text.secrets, contents.asked) == ("Two", created.text.secrets, [])
+    await completed(memory, created)
     contents.answer = TargetAnswer(fault="busy", passing=True)
     with pytest.raises(Unavailable):
         await handlers.amend(key, ACTIVE, text='{"title":"Three"}', invocation=ME)
@@ -238,9 +238,9 @@ async def test_an_update_goes_to_the_target_of_a_completed_publication(
 async def test_with_a_stale_if_match_the_target_is_not_called(
     memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
 ) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
-    await completed(memory, one)
-    key, before = UUID(one.key), len(memory.topics)
+    (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    await completed(memory, created)
+    key, before = UUID(created.key), len(memory.topics)
     for write in (
         handlers.delete(key, ACTIVE, hard=True, invocation=STALE),
         handlers.amend(key, ACTIVE, text='{"title":"Two"}', invocation=STALE),
@@ -249,7 +249,7 @@ async def test_with_a_stale_if_match_the_target_is_not_called(
         with pytest.raises(PreconditionFailed):
             await write
     assert (contents.asked, len(memory.topics)) == ([], before)
-    root: Any = memory.log.load(one.id)
+    root: Any = memory.log.load(created.id)
     fresh = Invocation(ME.cause, if_match=frozenset({root.version}))
     gone = (await handlers.delete(key, ACTIVE, hard=True, invocation=fresh)).aggregate
     assert (gone.withdrawn, contents.asked) == (True, [(TargetCall.DELETE, key)])
@@ -258,23 +258,23 @@ async def test_with_a_stale_if_match_the_target_is_not_called(
 async def test_showing_is_for_completed_ones_and_targets_that_can(
     memory: Memory, handlers: PublicationHandlers, contents: MemoryContents
 ) -> None:
-    (one,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
+    (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
 
     async def fault() -> Any:
-        return (await handlers.show(UUID(one.key), ACTIVE, published=True, invocation=ME)).result["fault"]
+        return (await handlers.show(UUID(created.key), ACTIVE, published=True, invocation=ME)).result["fault"]
 
     assert (await fault(), contents.asked) == ("The publication is not completed.", [])
-    await completed(memory, one)
+    await completed(memory, created)
     contents.answer = TargetAnswer(able=False)
     assert await fault() == "A destination of the target S3 cannot publish."
     contents.answer = TargetAnswer(fault="forbidden")
     assert await fault() == "forbidden"
     contents.answer = TargetAnswer()
     assert await fault() is None
-    root: Any = memory.log.load(one.id)
+    root: Any = memory.log.load(created.id)
     assert root.published
     with pytest.raises(NotFound):
-        await handlers.show(UUID(one.key), INACTIVE, published=True, invocation=ME)
+        await handlers.show(UUID(created.key), INACTIVE, published=True, invocation=ME)
 
 
 async def test_all_of_a_content_are_deleted_at_once(handlers: PublicationHandlers) -> None:

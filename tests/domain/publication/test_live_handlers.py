@@ -115,7 +115,7 @@ async def test_another_server_needs_a_key_of_its_own(
 
     with pytest.raises(Malformed) as refused:
         await create({**elsewhere, **name})
-    assert [one.field for one in refused.value.errors] == ["publications[0].publicationJson.cstm_streamName"]
+    assert [error.field for error in refused.value.errors] == ["publications[0].publicationJson.cstm_streamName"]
     assert memory.topics == []
     await create({**elsewhere, "cstm_streamName": "own"})
     await create({"cstm_streamUrl": "rtmp://partner.test:1935/other", **name})

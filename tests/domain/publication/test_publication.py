@@ -53,7 +53,7 @@ def publication(*since: Fact) -> Scenario[Publication]:
     return given(Publication, KEY, SCHEDULED, *since)
 
 
-def told(kind: OutcomeKind, version: int, job: int = 17, **more: Any) -> Any:
+def reported(kind: OutcomeKind, version: int, job: int = 17, **more: Any) -> Any:
     return command_of(str(KEY), JobOutcome(kind=kind, job=job, version=version, **more))
 
 
@@ -72,7 +72,7 @@ def test_where_it_cannot_be_published_it_has_failed_at_once_and_holds_nothing() 
 
 
 def test_a_completed_job_brings_the_details_of_the_target() -> None:
-    done = publication(PROCESSED).when(told(OutcomeKind.COMPLETED, 5, metadata={"details": {"etag": "x"}})).then(COMPLETED)
+    done = publication(PROCESSED).when(reported(OutcomeKind.COMPLETED, 5, metadata={"details": {"etag": "x"}})).then(COMPLETED)
     assert (done.state, done.details, done.completed is not None, done.links()) == (
         PublicationState.Completed,
         {"etag": "x"},
@@ -83,7 +83,7 @@ def test_a_completed_job_brings_the_details_of_the_target() -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"details": None}, {"details": {"isUnavailable": True}}])
 def test_without_details_or_where_it_is_not_available_it_has_failed(metadata: dict[str, Any]) -> None:
-    failed = publication(PROCESSED).when(told(OutcomeKind.COMPLETED, 5, metadata=metadata))
+    failed = publication(PROCESSED).when(reported(OutcomeKind.COMPLETED, 5, metadata=metadata))
     reason = "the target returned no details, or reports that it is not available"
     failed.then(fact(events.Failed, state=PublicationState.FailedPublication, reason=reason, job_version=5))
 
@@ -98,25 +98,25 @@ def test_without_details_or_where_it_is_not_available_it_has_failed(metadata: di
     ],
 )
 def test_a_failed_job_says_what_is_at_fault(cause: str, state: PublicationState) -> None:
-    failed = publication(PROCESSED).when(told(OutcomeKind.FAILED, 5, reason="the sentence", cause=cause))
+    failed = publication(PROCESSED).when(reported(OutcomeKind.FAILED, 5, reason="the sentence", cause=cause))
     failed.then(fact(events.Failed, state=state, reason="the sentence", job_version=5))
 
 
 def test_outcomes_of_other_jobs_and_late_ones_are_no_news() -> None:
     processed = publication(PROCESSED)
-    processed.when(told(OutcomeKind.FAILED, 5, job=16, reason="x")).then_nothing()
+    processed.when(reported(OutcomeKind.FAILED, 5, job=16, reason="x")).then_nothing()
     done = publication(PROCESSED, COMPLETED)
-    done.when(told(OutcomeKind.COMPLETED, 5, metadata={"details": {}})).then_nothing()
-    done.when(told(OutcomeKind.FAILED, 6, reason="x")).then_nothing()
+    done.when(reported(OutcomeKind.COMPLETED, 5, metadata={"details": {}})).then_nothing()
+    done.when(reported(OutcomeKind.FAILED, 6, reason="x")).then_nothing()
 
 
 def test_a_resumed_job_and_a_repeated_one_process_it_again() -> None:
     failed = publication(PROCESSED, fact(events.Failed, state=PublicationState.FailedPublication, reason="x", job_version=5))
-    failed.when(told(OutcomeKind.RESUMED, 6)).then(fact(events.Processed, job=17, job_version=6))
-    again = failed.when(told(OutcomeKind.RERUN, 1, job=18, rerun_of=17)).then(fact(events.Processed, job=18, job_version=1))
+    failed.when(reported(OutcomeKind.RESUMED, 6)).then(fact(events.Processed, job=17, job_version=6))
+    again = failed.when(reported(OutcomeKind.RERUN, 1, job=18, rerun_of=17)).then(fact(events.Processed, job=18, job_version=1))
     assert (again.jobs, again.state) == ((17, 18), PublicationState.Processing)
     failed.when(GoOnWithPublication(KEY, job=19, job_version=1, rerun_of=16)).then_refused(Refused)
-    failed.when(told(OutcomeKind.RERUN, 9, job=17, rerun_of=17)).then_nothing()
+    failed.when(reported(OutcomeKind.RERUN, 9, job=17, rerun_of=17)).then_nothing()
 
 
 def test_what_is_said_of_it_changes_only_when_it_does() -> None:

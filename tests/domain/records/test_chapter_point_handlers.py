@@ -85,9 +85,9 @@ async def test_a_parent_is_another_point_of_the_event_and_not_below(
 async def test_a_point_above_that_moves_after_the_look_up_is_looked_at_again(
     memory: Memory, handlers: ChapterPointHandlers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left, right = UUID(int=21), UUID(int=22)
-    await memory.given(point(left), point(right))
-    look_up, moves = memory.records.of_parent, [AmendRecord(right, ChapterPoint, {"parent_id": left})]
+    first, right = UUID(int=21), UUID(int=22)
+    await memory.given(point(first), point(right))
+    look_up, moves = memory.records.of_parent, [AmendRecord(right, ChapterPoint, {"parent_id": first})]
 
     async def then_moved(kind: str, parent: object) -> Sequence[RecordRow]:
         rows = await look_up(kind, parent)
@@ -98,8 +98,8 @@ async def test_a_point_above_that_moves_after_the_look_up_is_looked_at_again(
 
     monkeypatch.setattr(memory.records, "of_parent", then_moved)
     with pytest.raises(Malformed, match="parentId: is the chapter point itself or one of its descendants"):
-        await put(handlers, left, parent_id=right)
-    assert memory.happened == [fact(AMENDED, parent_id=left)]
+        await put(handlers, first, parent_id=right)
+    assert memory.happened == [fact(AMENDED, parent_id=first)]
 
 
 async def test_points_lie_32_levels_deep_at_most(memory: Memory, handlers: ChapterPointHandlers) -> None:

@@ -33,9 +33,9 @@ def ref(number: int, mark: str = "") -> SecretRef:
 def brought(text: str = TEXT, required: list[str] | None = None, **sent: SecretRef | None) -> SentConfiguration:
     """`a` and `b` are the secrets of the encoders."""
     places = {"a": A, "b": B}
-    found = split(text)
-    given_places = {places[name]: one for name, one in sent.items()}
-    return SentConfiguration(text, given_places, found.holders, found.nulls, required or ())
+    separated = split(text)
+    given_places = {places[name]: ref for name, ref in sent.items()}
+    return SentConfiguration(text, given_places, separated.holders, separated.nulls, required or ())
 
 
 def no_record(kind: type[Record], *since: Fact) -> Scenario[Record]:
@@ -43,8 +43,8 @@ def no_record(kind: type[Record], *since: Fact) -> Scenario[Record]:
 
 
 def a_channel(*since: Fact, **secrets: SecretRef) -> Scenario[Record]:
-    kept = {{"a": A, "b": B}[name]: one for name, one in secrets.items()}
-    return given(Channel, KEY, fact(REGISTERED, name="One", configuration_json=TEXT, secrets=kept), *since)
+    stored = {{"a": A, "b": B}[name]: ref for name, ref in secrets.items()}
+    return given(Channel, KEY, fact(REGISTERED, name="One", configuration_json=TEXT, secrets=stored), *since)
 
 
 def amend(**changes: Any) -> AmendRecord:
@@ -53,7 +53,7 @@ def amend(**changes: Any) -> AmendRecord:
 
 def holds(record: Record | None) -> set[int]:
     assert record is not None
-    return {one.int for one in record.secrets()}
+    return {secret.int for secret in record.secrets()}
 
 
 def test_the_text_is_kept_without_its_secrets_and_the_secrets_by_reference() -> None:
@@ -122,9 +122,9 @@ def test_the_one_that_was_renamed_keeps_its_secret_where_it_shows_null(names: tu
         (renamed("a", "new", "newer"), {1}),
     ],
 )
-def test_nobody_else_is_given_a_secret(text: SentConfiguration, left: set[int]) -> None:
+def test_nobody_else_is_given_a_secret(text: SentConfiguration, remaining: set[int]) -> None:
     after = a_channel(a=ref(1), b=ref(2)).when(amend(configuration_json=text)).after
-    assert holds(after) == left
+    assert holds(after) == remaining
 
 
 def test_a_deleted_record_holds_no_secrets_and_comes_back_without_them() -> None:
@@ -178,8 +178,8 @@ RAMP = '["rampServers",{"serverAddress":"%s"},"apiKey"]'
 
 def at(host: str, secret: SecretRef | None = None) -> SentConfiguration:
     """The configuration of a channel with one ramp server."""
-    found = split(AT % host)
-    return SentConfiguration(AT % host, {RAMP % host: secret} if secret else {}, found.holders, found.nulls)
+    separated = split(AT % host)
+    return SentConfiguration(AT % host, {RAMP % host: secret} if secret else {}, separated.holders, separated.nulls)
 
 
 def test_a_secret_does_not_go_to_another_address() -> None:
@@ -187,5 +187,5 @@ def test_a_secret_does_not_go_to_another_address() -> None:
     channel: Scenario[Record] = given(Channel, KEY, was)
     assert holds(channel.when(amend(configuration_json=at("a.test/2"))).after) == {1}
     refused = channel.when(amend(configuration_json=at("b.test/1"))).then_refused(Malformed)
-    assert [one.field for one in refused.errors] == ["configurationJson.rampServers[0].apiKey"]
+    assert [error.field for error in refused.errors] == ["configurationJson.rampServers[0].apiKey"]
     assert holds(channel.when(amend(configuration_json=at("b.test/1", ref(2)))).after) == {2}

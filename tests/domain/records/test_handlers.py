@@ -76,7 +76,7 @@ async def test_a_record_goes_with_the_properties_that_it_owns(memory: Memory, ha
     await memory.given(NEWS, owned[0])
     memory.meanwhile(owned[1])
     outcome = await handlers.delete_with_properties(Category, KEY, properties=CategoryProperty, invocation=ME)
-    assert [one.id for one in outcome.aggregates] == [
+    assert [record.id for record in outcome.aggregates] == [
         f"category_property:{UUID(int=3)}",
         f"category_property:{UUID(int=4)}",
         f"category:{KEY}",

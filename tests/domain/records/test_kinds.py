@@ -35,9 +35,9 @@ def test_only_a_new_playlist_needs_a_name() -> None:
     new: Scenario[Record] = given(Playlist, KEY)
     refused = new.when(RegisterRecord(KEY, Playlist, {})).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["name"]
-    known: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"))
-    known.when(RegisterRecord(KEY, Playlist, {})).then_nothing()
-    known.when(RegisterRecord(KEY, Playlist, {"name": "Worst of"})).then(fact(PLAYLIST_AMENDED, name="Worst of"))
+    existing: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"))
+    existing.when(RegisterRecord(KEY, Playlist, {})).then_nothing()
+    existing.when(RegisterRecord(KEY, Playlist, {"name": "Worst of"})).then(fact(PLAYLIST_AMENDED, name="Worst of"))
     gone: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"), fact(PLAYLIST_DELETED))
     gone.when(RegisterRecord(KEY, Playlist, {})).then_refused(Malformed)
 

@@ -169,10 +169,10 @@ def test_a_record_is_linkable_until_it_is_deleted() -> None:
 
 def test_a_record_has_links_until_it_is_deleted() -> None:
     values = {"owner_id": UUID(int=1), "category": "a", "key": "b"}
-    one = CategoryProperty.register(KEY, values, at=NOW)
-    assert one.links() == {f"category:{UUID(int=1)}"}
-    one.delete(at=NOW)
-    assert one.links() == frozenset()
+    record = CategoryProperty.register(KEY, values, at=NOW)
+    assert record.links() == {f"category:{UUID(int=1)}"}
+    record.delete(at=NOW)
+    assert record.links() == frozenset()
     assert a_tag().links() == frozenset()
 
 

@@ -22,11 +22,11 @@ def new() -> Scenario[Record]:
     return given(Setting, "admin:x")
 
 
-def held(name: str, value: Any) -> Scenario[Record]:
+def existing(name: str, value: Any) -> Scenario[Record]:
     return given(Setting, Setting.key_of("admin", name), fact(REGISTERED, client="admin", name=name, setting=value))
 
 
-def kept(name: str, value: Any) -> Any:
+def stored_value(name: str, value: Any) -> Any:
     after = new().when(put(name, value)).after
     assert after is not None
     return after.details.setting
@@ -50,7 +50,7 @@ def test_what_was_never_set_has_its_default() -> None:
 )
 def test_the_settings_of_the_engine_have_bounds(name: str, least: int, most: int) -> None:
     for value in (least, most, float(most), str(most)):
-        after = kept(name, value)
+        after = stored_value(name, value)
         assert (after, type(after)) == (int(value), int)
     wrong: list[Any] = [least - 1, most + 1, least - 0.5, "", "x", "1_0", "１", "-0", "1e1", " 1", True, False, None, [1], {}]
     for value in (*wrong, 10**400, float("nan"), float("inf"), "9" * 5000):
@@ -59,14 +59,14 @@ def test_the_settings_of_the_engine_have_bounds(name: str, least: int, most: int
 
 
 def test_only_a_delay_may_be_a_fraction() -> None:
-    assert (kept("retry_delay", 0.25), kept("retry_delay", "0.25")) == (0.25, 0.25)
+    assert (stored_value("retry_delay", 0.25), stored_value("retry_delay", "0.25")) == (0.25, 0.25)
     new().when(put("max_jobs", 1.5)).then_refused(Malformed)
     new().when(put("schedule_interval", "1.5")).then_refused(Malformed)
 
 
 @pytest.mark.parametrize("value", [0, -7, 2**63 - 1, 1.5, -1e300, "", "text", "é" * 998, True, False])
 def test_other_names_take_any_scalar_as_it_is(value: Any) -> None:
-    after = kept("mine", value)
+    after = stored_value("mine", value)
     assert (after, type(after)) == (value, type(value))
 
 
@@ -80,14 +80,14 @@ def test_what_is_no_scalar_or_too_much_is_refused(value: Any) -> None:
 def test_settings_are_not_a_place_for_secrets(name: str) -> None:
     refused = new().when(put(name, "x")).then_refused(Malformed)
     assert [(error.field, error.message) for error in refused.errors] == [("name", "settings are not a place for secrets")]
-    assert kept("keyframe_interval", 2) == 2
+    assert stored_value("keyframe_interval", 2) == 2
 
 
 def test_the_same_value_again_changes_nothing() -> None:
     for name, value, again in (("max_jobs", 3, "3"), ("max_jobs", 3, 3.0), ("retry_delay", 0.5, "0.5"), ("mine", True, True)):
-        held(name, value).when(put(name, again)).then_nothing()
+        existing(name, value).when(put(name, again)).then_nothing()
 
 
 def test_a_flag_is_not_a_number() -> None:
     for before, after in ((1, True), (True, 1), (0, False), (1, 1.0), (1, "1")):
-        held("mine", before).when(put("mine", after)).then(fact(AMENDED, setting=after))
+        existing("mine", before).when(put("mine", after)).then(fact(AMENDED, setting=after))

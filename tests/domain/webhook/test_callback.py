@@ -43,7 +43,7 @@ def name(*, secret: int = 5) -> NameCallback:
 
 def holds(callback: Record | None) -> set[int]:
     assert callback is not None
-    return {one.int for one in callback.secrets()}
+    return {secret.int for secret in callback.secrets()}
 
 
 def test_the_first_job_makes_it_with_a_secret_of_its_own() -> None:

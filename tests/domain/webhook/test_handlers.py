@@ -47,7 +47,7 @@ def event(key: UUID) -> AddOrUpdateEvent:
 
 
 async def given_webhook(memory: Memory, **values: Any) -> None:
-    """With a signing secret that is in the vault."""
+    """Add a webhook whose signing secret is in the vault."""
     signing = memory.vault.encrypt("old", owner=Webhook.stream(KEY))
     fields = {"webhook_url": URL, **values, "secrets": {"signing": signing.ref}}
     await memory.given(event(EVENT), event(OTHER_EVENT), RegisterRecord(KEY, Webhook, fields, sealed=[signing]))

@@ -56,7 +56,7 @@ def register(**values: Any) -> RegisterRecord:
 
 def holds(webhook: Record | None) -> set[int]:
     assert webhook is not None
-    return {one.int for one in webhook.secrets()}
+    return {secret.int for secret in webhook.secrets()}
 
 
 def fields_of(refusal: Malformed) -> list[str]:
@@ -92,12 +92,12 @@ def test_basic_authentication_needs_a_username_whichever_comes_first() -> None:
 def test_an_authorization_header_and_basic_authentication_exclude_each_other() -> None:
     headers = {"additional_properties_json": text(X_Site="main", AUTHORIZATION=None)}
     basic = {"use_http_basic_authentication": True, "username": "u"}
-    held = {"secrets": {**SIGNED, "header:authorization": ref(2)}}
-    both = no_webhook().when(register(**headers, **basic, **held)).then_refused(Malformed)
+    stored = {"secrets": {**SIGNED, "header:authorization": ref(2)}}
+    both = no_webhook().when(register(**headers, **basic, **stored)).then_refused(Malformed)
     later = a_webhook(**basic).when(amend(**headers, secrets={"header:authorization": ref(2)})).then_refused(Malformed)
     assert fields_of(both) == fields_of(later) == ["additionalPropertiesJson.headers[1].name"]
-    assert fields_of(a_webhook(**headers, **held).when(amend(**basic)).then_refused(Malformed)) == ["useHttpBasicAuthentication"]
-    instead = a_webhook(**headers, **held).when(amend(**basic, additional_properties_json=None))
+    assert fields_of(a_webhook(**headers, **stored).when(amend(**basic)).then_refused(Malformed)) == ["useHttpBasicAuthentication"]
+    instead = a_webhook(**headers, **stored).when(amend(**basic, additional_properties_json=None))
     assert holds(instead.then(fact(AMENDED, **basic, additional_properties_json=None, secrets=SIGNED))) == {1}
 
 
@@ -144,8 +144,8 @@ def test_a_rotated_secret_signs_for_one_more_day_and_an_older_one_is_forgotten()
     rotated = a_webhook().when(rotate(2))
     assert holds(rotated.then(fact(AMENDED, secrets=once, previous_until=later))) == {1, 2}
     twice = a_webhook(fact(AMENDED, secrets=once, previous_until=THEN)).when(rotate(3))
-    kept = {"signing": ref(3), "previous": ref(2)}
-    assert holds(twice.then(fact(AMENDED, secrets=kept, previous_until=later))) == {2, 3}
+    remaining = {"signing": ref(3), "previous": ref(2)}
+    assert holds(twice.then(fact(AMENDED, secrets=remaining, previous_until=later))) == {2, 3}
     a_webhook(fact(AMENDED, secrets=once)).when(amend(secrets={"password": None})).then_nothing()
     assert list(rotate(4).sealed) == [rotate(4).signing]
 
@@ -167,8 +167,8 @@ def test_the_time_of_disabling_is_kept_as_a_get_shows_it(microsecond: int) -> No
 
 
 def test_extra_headers_are_in_the_order_of_the_text_with_stored_credentials() -> None:
-    kept = text(X_Site="main", Authorization=None, x_site="other", Cookie=None)
-    details = WebhookDetails(webhook_url=URL, additional_properties_json=kept)
+    headers = text(X_Site="main", Authorization=None, x_site="other", Cookie=None)
+    details = WebhookDetails(webhook_url=URL, additional_properties_json=headers)
     opened = {"header:authorization": "Bearer 1", "header:cookie": "a=b", "password": "p", "signing": "s"}
     site, authorization, other, cookie = ("X-Site", "main"), ("Authorization", "Bearer 1"), ("x-site", "other"), ("Cookie", "a=b")
     assert extra_headers(details, opened) == [site, authorization, other, cookie]
@@ -183,7 +183,7 @@ def test_credentials_do_not_go_to_another_origin(url: str) -> None:
     stored = {**SIGNED, "password": ref(2), "header:x-token": ref(3)}
     webhook = a_webhook(secrets=stored, additional_properties_json=WITH_TOKEN)
     refused = webhook.when(amend(webhook_url=url)).then_refused(Malformed)
-    assert [one.field for one in refused.errors] == ["additionalPropertiesJson.headers[1].value", "password"]
+    assert [error.field for error in refused.errors] == ["additionalPropertiesJson.headers[1].value", "password"]
     again = {"password": ref(4), "header:x-token": ref(5, "mark 3")}
     assert holds(webhook.when(amend(webhook_url=url, secrets=again)).after) == {1, 3, 4}
     without = {"additional_properties_json": text(X_Site="main"), "secrets": {"password": None}}

@@ -1,4 +1,4 @@
-"""Which packages of a film the addresses of one flow lead to. See docs/reference/playback.md#how-a-url-is-made."""
+"""The packages of a film that the addresses of one flow lead to. See docs/reference/playback.md#how-a-url-is-made."""
 
 from __future__ import annotations
 
