@@ -49,7 +49,7 @@ def test_what_a_profile_alone_says_of_a_host_is_marked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "expected"),
     [
         ("http://{dns}:8080/{DNS}/live", "http://o.example:8080/o.example/live"),
         ("rtmp://{ipAddress}/app/key", "rtmp://[2001:db8::7]/app/key"),

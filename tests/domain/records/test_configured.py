@@ -113,7 +113,7 @@ def test_the_one_that_was_renamed_keeps_its_secret_where_it_shows_null(names: tu
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "remaining"),
     [
         (renamed("a", "new", password=False), {1}),  # says nothing of a secret: it may be another encoder
         (renamed("new", "newer"), set()),  # nobody can say which is which
