@@ -120,7 +120,7 @@ async def test_an_unknown_consumer_is_one_line_and_1(inner: Core, call: Callable
 
 async def test_a_consumer_is_forgotten_with_yes(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
     await consumer(inner, "relay-of-a-trial", None)
-    assert "runs: stop the processes" in (await call("forget relay-of-a-trial --yes"))[2]
+    assert "is running: stop the processes" in (await call("forget relay-of-a-trial --yes"))[2]
     await inner.database.execute("UPDATE consumer_members SET seen_at = clock_timestamp() - interval '1 min'")
     assert "give --yes" in (await call("forget relay-of-a-trial"))[2]
     assert await call("forget relay-of-a-trial --yes") == (0, "relay-of-a-trial is forgotten\n", "")
