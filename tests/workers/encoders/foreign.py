@@ -44,7 +44,7 @@ class Foreign:
     dumb: set[str] = field(default_factory=set)
     said: str = ""
     odd: dict[str, Any] = field(default_factory=dict)
-    """What it says instead in its statuses, and of each point."""
+    """Members that replace those of its statuses, and of each point."""
     odd_point: dict[str, Any] = field(default_factory=dict)
     stops: list[dict[str, Any]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)

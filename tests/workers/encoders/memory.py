@@ -72,7 +72,7 @@ class MemoryEncoder:
 
 
 class MemoryRun:
-    """One start of it, until `stop` or `end`."""
+    """A run of the encoder, until `stop` or `end`."""
 
     def __init__(
         self, encoder: MemoryEncoder, plan: EncoderPlan, *, channel: str, session: int, may_send: Callable[[], bool]
@@ -99,7 +99,7 @@ class MemoryRun:
         return self._over
 
     def end(self, why: str, *, over: bool = False) -> None:
-        """By itself; `over`: with its source."""
+        """End without a request; `over` is True if the source has ended."""
         self._over = over
         if self.alive:
             self._why.set_result(why)

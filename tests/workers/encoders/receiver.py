@@ -38,14 +38,16 @@ class Receiver:
         return f"{self.url}/{name}"
 
     def media(self, name: str) -> list[Taken]:
-        return [one for one in self.taken if one.path.startswith(f"/{name}/") and one.path.endswith((".m4s", ".ts"))]
+        return [
+            request for request in self.taken if request.path.startswith(f"/{name}/") and request.path.endswith((".m4s", ".ts"))
+        ]
 
     def file(self, path: str) -> bytes:
         """The newest body of this path."""
-        return next(one.body for one in reversed(self.taken) if one.path == path)
+        return next(request.body for request in reversed(self.taken) if request.path == path)
 
     def has(self, path: str) -> bool:
-        return any(one.path == path for one in self.taken)
+        return any(request.path == path for request in self.taken)
 
     async def take(self, request: web.Request) -> web.StreamResponse:
         how = self.how.get(request.path.split("/")[1], "")

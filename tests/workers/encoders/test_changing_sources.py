@@ -50,8 +50,8 @@ def encoded(source: Path, folder: Path, **specific: Any) -> Encoded:
         made[plan.name] = folder / f"{plan.name}.mp4"
         return str(made[plan.name])
 
-    found = probed(source, "-show_programs", "-show_streams", "-show_format")
-    read = input_of(("-i", "pipe:0"), found, configured=[])
+    probe = probed(source, "-show_programs", "-show_streams", "-show_format")
+    read = input_of(("-i", "pipe:0"), probe, configured=[])
     command = encode_command(Path(tool("ffmpeg")), read, settings=settings(**specific), progress="/dev/null", pipe=file)
     with source.open("rb") as stream:
         done = subprocess.run([*command, "-y"], stdin=stream, capture_output=True, check=False)
@@ -140,7 +140,7 @@ def test_pictures_of_every_size_have_bars(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["slides.mkv", "still.ts"])
 def test_a_picture_that_stands_still_has_frames_and_key_frames(tmp_path: Path, kind: str) -> None:
-    """Its frames are up to 33 seconds apart: longer than most programs take for a gap."""
+    """The frames of the film are up to 33 seconds apart: longer than the gaps that most programs accept."""
     source = tmp_path / kind
     if kind.startswith("slides"):
         films.slides(source, (0.0, 5.0, 38.0, 40.0), seconds=42)
@@ -209,7 +209,7 @@ def _of_pictures(path: Path) -> list[tuple[float, bytes]]:
 
 @pytest.mark.parametrize("fps", [None, 24, 60])
 def test_captions_in_the_pictures_are_carried(tmp_path: Path, fps: int | None) -> None:
-    """They are carried at the rate of the source, and at rates for which CEA-708 says how many captions a picture has."""
+    """Captions are carried at the rate of the source, and at rates for which CEA-708 defines how many captions a picture has."""
     source = tmp_path / "source.ts"
     spoken = captioned.Line21("CC1").pop_on(40, "HELLO").pop_on(80, "WORLD")
     data = captioned.triples(120, spoken, services={20: captioned.dtvcc((1, "HELLO"))})

@@ -24,11 +24,11 @@ def _ffmpeg(*arguments: str) -> None:
 
 
 def _check(made: Path, name: str) -> None:
-    said = shown_stream(made)
-    assert said["color_space"] in ("bt709", "smpte170m")
-    assert "unknown" not in (said["color_primaries"], said["color_transfer"], said["color_range"])
+    stream = shown_stream(made)
+    assert stream["color_space"] in ("bt709", "smpte170m")
+    assert "unknown" not in (stream["color_primaries"], stream["color_transfer"], stream["color_range"])
     wanted = [SOURCES[name].wanted(colour) for colour in BARS]
-    agree(colours_of(made, how=f"scale=in_color_matrix={said['color_space']}:in_range=tv"), wanted)
+    agree(colours_of(made, how=f"scale=in_color_matrix={stream['color_space']}:in_range=tv"), wanted)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -53,7 +53,7 @@ def stream(tmp_path: Path) -> bytes:
 
 
 async def over(encoder: FfmpegEncoder, receiver: Receiver, url: str) -> str:
-    """Why it ended, after the whole source was sent to the point `one`."""
+    """Return why the encode ended, after the whole source was sent to the point `one`."""
     plan = ffmpeg_plan(receiver.point("one"), source={"type": "url", "url": url})
     run = await encoder.start(plan, channel="news", session=7, may_send=lambda: True)
     assert [sound.index for sound in run.audio_inputs() or ()] == [0]

@@ -50,7 +50,7 @@ async def running(
 
 
 def segments(receiver: Receiver, point: str, *, track: str = "v0") -> list[Taken]:
-    return [one for one in receiver.media(point) if one.path.startswith(f"/{point}/{track}-")]
+    return [request for request in receiver.media(point) if request.path.startswith(f"/{point}/{track}-")]
 
 
 async def more(receiver: Receiver, point: str, *, count: int = 3, track: str = "v0") -> None:
@@ -59,9 +59,9 @@ async def more(receiver: Receiver, point: str, *, count: int = 3, track: str = "
 
 
 def joined(receiver: Receiver, point: str, path: Path, *, track: str = "v0", session: int = 7) -> Path:
-    """What the point has of a track, in the order in which it came."""
-    taken = [one for one in segments(receiver, point, track=track) if one.session == session]
-    path.write_bytes(receiver.file(f"/{point}/{track}-{session}.mp4") + b"".join(one.body for one in taken))
+    """Join what the point has of a track, in the order of arrival."""
+    taken = [request for request in segments(receiver, point, track=track) if request.session == session]
+    path.write_bytes(receiver.file(f"/{point}/{track}-{session}.mp4") + b"".join(request.body for request in taken))
     return path
 
 
@@ -76,7 +76,7 @@ def counters(path: Path | str) -> list[int]:
 
 
 def names(receiver: Receiver, point: str) -> list[str]:
-    return list(dict.fromkeys(one.path.partition(f"/{point}/")[2] for one in segments(receiver, point)))
+    return list(dict.fromkeys(request.path.partition(f"/{point}/")[2] for request in segments(receiver, point)))
 
 
 async def test_both_points_get_the_same_picture_without_a_gap(encoder: FfmpegEncoder, receiver: Receiver, tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ async def test_both_points_get_the_same_picture_without_a_gap(encoder: FfmpegEnc
     shown = counters(joined(receiver, "one", tmp_path / "one.mp4"))
     assert shown == list(range(len(shown)))
     assert len(shown) >= 8 * SEGMENT * 25
-    assert {one.path[4:]: one.body for one in segments(receiver, "one")} == {
-        one.path[4:]: one.body for one in segments(receiver, "two")
+    assert {request.path[4:]: request.body for request in segments(receiver, "one")} == {
+        request.path[4:]: request.body for request in segments(receiver, "two")
     }, "the same segments with the same borders"
     first = probed(joined(receiver, "one", tmp_path / "sound.mp4", track="a0"))["streams"][0]
     assert (first["codec_name"], first["sample_rate"]) == ("aac", "48000")
@@ -103,11 +103,11 @@ async def test_the_playlists_can_be_played_and_say_the_time_of_day(
         await more(receiver, "one", count=6)
         sounds = run.audio_inputs() or ()
         assert [(sound.id, sound.index, sound.language) for sound in sounds] == [("a", 0, "en"), ("b", 1, "de")]
-    for one in receiver.taken:
-        (tmp_path / one.path.rpartition("/")[2]).write_bytes(one.body)
-    found = probed(tmp_path / "master.m3u8")
-    assert [stream["codec_type"] for stream in found["streams"]].count("audio") == 2
-    assert abs(float(found["format"]["duration"]) - len(segments(receiver, "one")) * SEGMENT) < 1
+    for request in receiver.taken:
+        (tmp_path / request.path.rpartition("/")[2]).write_bytes(request.body)
+    probe = probed(tmp_path / "master.m3u8")
+    assert [stream["codec_type"] for stream in probe["streams"]].count("audio") == 2
+    assert abs(float(probe["format"]["duration"]) - len(segments(receiver, "one")) * SEGMENT) < 1
     master, media = receiver.file("/one/master.m3u8").decode(), receiver.file("/one/v0.m3u8").decode()
     assert 'NAME="Original",LANGUAGE="en",DEFAULT=YES' in master
     assert 'CODECS="avc1.' in master
@@ -145,9 +145,9 @@ async def test_a_further_session_continues_the_playlist(encoder: FfmpegEncoder, 
         await more(receiver, "one")
         assert head("v0") > before
         assert head("v0")[1] > before[1]
-    second = [one for one in segments(receiver, "one") if one.session == 2]
+    second = [request for request in segments(receiver, "one") if request.session == 2]
     assert int(second[0].path.rpartition("-")[2].partition(".")[0]) > last, "numbers are those of the time of day"
-    times = [re.findall(rb"tfdt.{4}(.{8})", one.body, re.DOTALL) for one in segments(receiver, "one")]
+    times = [re.findall(rb"tfdt.{4}(.{8})", request.body, re.DOTALL) for request in segments(receiver, "one")]
     assert [int.from_bytes(time) for each in times for time in each] == sorted(
         int.from_bytes(time) for each in times for time in each
     )
@@ -268,7 +268,7 @@ async def test_the_encode_dies_with_its_worker(receiver: Receiver, tmp_path: Pat
 
 
 async def test_a_frozen_worker_that_wakes_up_after_its_lease_sends_nothing(receiver: Receiver) -> None:
-    """Its lease has run out while it slept: `may_send` looks at a clock that goes on."""
+    """The lease expires while the worker sleeps: `may_send` uses a clock that continues."""
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.workers.encoders.worker", receiver.point("one"), "3", cwd=Path(__file__).parents[3]
     )

@@ -45,10 +45,10 @@ REFUSED: dict[str, str] = {
 
 
 def read_playlist(text: str) -> None:
-    found = playlist_of(text)
-    best_variant(found, URL)
-    sounds_in(found, URL)
-    media_playlist(found, URL)
+    playlist = playlist_of(text)
+    best_variant(playlist, URL)
+    sounds_in(playlist, URL)
+    media_playlist(playlist, URL)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -107,7 +107,7 @@ def test_a_capture_refuses_what_would_hold_it_up() -> None:
 def test_a_manifest_lists_so_many_segments_at_most_over_all_periods(
     media: str, periods: int, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each period lists 600 in one line."""
+    """Each period lists 600 segments in one line."""
     monkeypatch.setattr(manifests, "MOST_ENTRIES", 1_000)
     line = '<SegmentTimeline><S d="1" r="599"/></SegmentTimeline>'
     template = f'<SegmentTemplate media="{media}">{line}</SegmentTemplate>'

@@ -1,4 +1,4 @@
-"""What a server of RTMP answers a publisher: it is read or refused, and others have their turn meanwhile."""
+"""Answers of an RTMP server to a publisher: they are read or refused, and other tasks run meanwhile."""
 
 from __future__ import annotations
 

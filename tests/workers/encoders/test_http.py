@@ -87,9 +87,9 @@ async def test_numbers_that_cannot_be_stored_are_left_out(encoder: HttpEncoder, 
     )
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     await until(lambda: run.statistics().frames == 7)
-    found = run.statistics()
-    assert (found.fps, found.bitrate, found.bytes) == (0.0, 0.0, 0)
-    assert [(point.bytes, point.dropped) for point in found.points][:1] == [(0, 3)]
+    statistics = run.statistics()
+    assert (statistics.fps, statistics.bitrate, statistics.bytes) == (0.0, 0.0, 0)
+    assert [(point.bytes, point.dropped) for point in statistics.points][:1] == [(0, 3)]
     assert len(run.audio_inputs() or ()) == 16
     await run.stop()
 
@@ -149,8 +149,8 @@ async def test_a_number_that_cannot_be_is_unknown(encoder: HttpEncoder, foreign:
     await until(lambda: run.statistics().fps == 25.0)
     foreign.odd = {"fps": odd, "bitrate": odd, "bytes": odd, "frames": odd}
     await until(lambda: run.statistics().fps != 25.0)
-    found = run.statistics()
-    assert (found.fps, found.bitrate, found.bytes, found.frames) == (0.0, 0.0, 0, 0)
+    statistics = run.statistics()
+    assert (statistics.fps, statistics.bitrate, statistics.bytes, statistics.frames) == (0.0, 0.0, 0, 0)
     await run.stop()
 
 
@@ -168,7 +168,7 @@ async def test_a_stop_without_an_answer_waits_for_the_lease(client: GuardedClien
 
 
 async def test_its_lease_counts_from_the_last_request_that_may_have_reached_it(client: GuardedClient, foreign: Foreign) -> None:
-    """Its answers are lost, and then the requests."""
+    """The answers are lost first, and then the requests."""
     encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {}, lease=3.0, poll=0.05, seconds=1.0)
     run = await encoder.start(http_plan(foreign), channel="news", session=9, may_send=lambda: True)
     foreign.dumb = {"GET"}
@@ -207,7 +207,7 @@ async def test_addresses_that_are_no_encoders(encoder: HttpEncoder, foreign: For
 
 
 async def test_it_is_given_the_next_tokens_before_those_that_it_has_end(client: GuardedClient, foreign: Foreign) -> None:
-    """And it repeats none of them in what it says."""
+    """The tokens are removed from the encoder's messages, too."""
     given: list[str] = []
 
     def headers(url: str, session: int) -> dict[str, str]:

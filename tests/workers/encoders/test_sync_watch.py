@@ -38,10 +38,10 @@ def test_what_is_usual_is_no_fault(held: dict[str, float]) -> None:
 )
 def test_a_sound_that_runs_away_is_told(jump: float, fault: str) -> None:
     """Within half a second, in which fragments come."""
-    found = watched(jump=jump)
-    assert found.split()[:4] == fault.split()[:4]
-    assert found.split()[6:] == fault.split()[6:]
-    assert float(found.split()[4]) == pytest.approx(abs(jump), abs=0.5)
+    watch = watched(jump=jump)
+    assert watch.split()[:4] == fault.split()[:4]
+    assert watch.split()[6:] == fault.split()[6:]
+    assert float(watch.split()[4]) == pytest.approx(abs(jump), abs=0.5)
 
 
 def test_it_is_told_after_half_a_minute() -> None:

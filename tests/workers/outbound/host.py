@@ -84,7 +84,7 @@ class Counted(asyncio.Protocol):
 
 
 class Silence:
-    """One port on every address of this machine, where nobody should come."""
+    """A port on every address of this machine, to which no connection should come."""
 
     async def __aenter__(self) -> Silence:
         loop = asyncio.get_running_loop()
@@ -102,7 +102,7 @@ class Silence:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
         for server in self._servers:
             server.close()
-        for transport in (one for seen in self._seen.values() for one in seen):
+        for transport in (transport_seen for seen in self._seen.values() for transport_seen in seen):
             transport.close()
 
     async def arrivals(self) -> int:
@@ -111,7 +111,7 @@ class Silence:
             self._events[address].clear()
             before = len(self._seen[address])
             _, out = await asyncio.open_connection(address, self.port)
-            while not any(self._is(one, out) for one in self._seen[address][before:]):
+            while not any(self._is(arrival, out) for arrival in self._seen[address][before:]):
                 await self._events[address].wait()
                 self._events[address].clear()
             self._seen[address].pop()
@@ -126,9 +126,9 @@ class Silence:
 def _results(host: str, port: int, addresses: Iterable[str]) -> list[ResolveResult]:
     return [
         ResolveResult(
-            hostname=host, host=one, port=port, family=socket.AF_INET6 if ":" in one else socket.AF_INET, proto=0, flags=0
+            hostname=host, host=address, port=port, family=socket.AF_INET6 if ":" in address else socket.AF_INET, proto=0, flags=0
         )
-        for one in addresses
+        for address in addresses
     ]
 
 

@@ -30,8 +30,8 @@ def to(tmp_path: Path) -> Path:
     return tmp_path / "file"
 
 
-def held(file: Path) -> bytes:
-    """What is in it; nothing, if it is not there."""
+def content_of(file: Path) -> bytes:
+    """Return the content of the file; empty if it does not exist."""
     return file.read_bytes() if file.exists() else b""
 
 
@@ -54,7 +54,7 @@ async def test_a_file_and_what_is_said_of_it(client: Download, to: Path) -> None
     async with FileHost(BODY) as host:
         done = await client.download(f"{host.url}/a?b=c", to, began=began.append, seen=seen.append)
     assert (done.status, done.size, done.headers["etag"]) == (200, len(BODY), '"one"')
-    assert held(to) == b"".join(seen) == BODY
+    assert content_of(to) == b"".join(seen) == BODY
     assert [(one.offset, one.total, one.headers["content-type"]) for one in began] == [(0, len(BODY), "video/mp4")]
     assert host.asked[0]["path"] == "/a?b=c"
     assert host.asked[0]["accept-encoding"] == "identity"
@@ -64,14 +64,14 @@ async def test_a_file_and_what_is_said_of_it(client: Download, to: Path) -> None
 async def test_without_a_length_the_end_is_the_end(client: Download, to: Path) -> None:
     async with FileHost(BODY, says_length=False) as host:
         assert (await client.download(host.url, to)).size == len(BODY)
-    assert held(to) == BODY
+    assert content_of(to) == BODY
 
 
 async def test_another_status_touches_no_file(client: Download, to: Path) -> None:
     put(to, b"mine")
     async with FileHost(BODY, statuses=[404]) as host:
         assert (await client.download(host.url, to, offset=4, if_range='"one"')).status == 404
-    assert held(to) == b"mine"
+    assert content_of(to) == b"mine"
 
 
 # -- the rest of a file ---------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ async def test_the_rest_is_added(client: Download, to: Path) -> None:
         done = await client.download(host.url, to, offset=1000, if_range='"one"', began=began.append)
     assert (done.status, done.size) == (206, len(BODY))
     assert (began[0].offset, began[0].total) == (1000, len(BODY))
-    assert held(to) == BODY
+    assert content_of(to) == BODY
     assert (host.asked[0]["range"], host.asked[0]["if-range"]) == ("bytes=1000-", '"one"')
 
 
@@ -92,7 +92,7 @@ async def test_the_rest_by_date(client: Download, to: Path) -> None:
     put(to, BODY[:1000])
     async with FileHost(BODY, etag=None, last_modified=CHANGED) as host:
         assert (await client.download(host.url, to, offset=1000, if_range=CHANGED)).status == 206
-    assert held(to) == BODY
+    assert content_of(to) == BODY
 
 
 @pytest.mark.parametrize("ranges", ["honoured", "ignored"])
@@ -103,7 +103,7 @@ async def test_a_host_that_sends_all_of_it_overwrites(client: Download, to: Path
     async with FileHost(BODY, ranges=ranges) as host:
         done = await client.download(host.url, to, offset=1000, if_range='"older"', began=began.append)
     assert (done.status, done.size, began[0].offset) == (200, len(BODY), 0)
-    assert held(to) == BODY
+    assert content_of(to) == BODY
 
 
 @pytest.mark.parametrize("ranges", ["from another place", "of another version", "without a tag"])
@@ -111,14 +111,14 @@ async def test_a_part_that_was_not_asked_for_is_not_written(client: Download, to
     put(to, BODY[:1000])
     async with FileHost(BODY, ranges=ranges) as host:
         assert (await failure(client, host.url, to, offset=1000, if_range='"one"')).kind == "protocol"
-    assert held(to) == BODY[:1000]
+    assert content_of(to) == BODY[:1000]
 
 
 async def test_a_part_where_all_was_asked_for_is_not_written(client: Download, to: Path) -> None:
     part = b"HTTP/1.1 206 Partial\r\ncontent-range: bytes 0-3/8\r\ncontent-length: 4\r\n\r\nabcd"
     async with Host(says(part)) as host:
         assert (await failure(client, host.url, to)).kind == "protocol"
-    assert held(to) == b""
+    assert content_of(to) == b""
 
 
 async def test_a_part_that_ends_too_soon_is_no_file(client: Download, to: Path) -> None:
@@ -126,7 +126,7 @@ async def test_a_part_that_ends_too_soon_is_no_file(client: Download, to: Path) 
     part = b'HTTP/1.1 206 Partial\r\netag: "one"\r\ncontent-range: bytes 2-3/8\r\ncontent-length: 2\r\n\r\ncd'
     async with Host(says(part)) as host:
         assert (await failure(client, host.url, to, offset=2, if_range='"one"')).kind == "closed"
-    assert held(to) == b"abcd"
+    assert content_of(to) == b"abcd"
 
 
 # -- failures -------------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ async def test_a_part_that_ends_too_soon_is_no_file(client: Download, to: Path) 
 async def test_what_came_before_the_connection_broke_stays(client: Download, to: Path) -> None:
     async with FileHost(BODY, breaks=[100_000]) as host:
         assert (await failure(client, host.url, to)).kind == "closed"
-    assert held(to) == BODY[:100_000]
+    assert content_of(to) == BODY[:100_000]
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"], ids=["from the start", "in between"])
@@ -151,7 +151,7 @@ async def test_a_file_that_is_too_large_is_not_taken(client: Download, to: Path,
         with pytest.raises(OutboundFailed) as failed:
             await client.download(host.url, to, most=1000)
     assert failed.value.kind == "size"
-    assert len(held(to)) <= 1000
+    assert len(content_of(to)) <= 1000
 
 
 async def test_what_the_caller_raises_ends_it(client: Download, to: Path) -> None:
@@ -175,8 +175,8 @@ async def test_a_file_that_cannot_be_written_is_not_the_hosts_fault(client: Down
 async def test_redirects_are_followed_and_headers_stay_with_their_origin(client: Download, to: Path) -> None:
     async with FileHost(BODY) as other, FileHost(BODY, moved={"/a": "b", "/b": f"{other.url}/c"}) as host:
         done = await client.download(f"{host.url}/a", to, headers={"Authorization": SECRET, "X-Own": SECRET})
-    assert (done.status, held(to) == BODY) == (200, True)
-    assert [(one["path"], one["authorization"], one["x-own"]) for one in host.asked] == [
+    assert (done.status, content_of(to) == BODY) == (200, True)
+    assert [(request["path"], request["authorization"], request["x-own"]) for request in host.asked] == [
         (path, SECRET, SECRET) for path in ("/a", "/b")
     ]
     assert other.asked[0]["path"] == "/c"
@@ -187,7 +187,7 @@ async def test_a_range_is_asked_for_wherever_it_leads(client: Download, to: Path
     put(to, BODY[:1000])
     async with FileHost(BODY) as other, FileHost(BODY, moved={"/a": f"{other.url}/c"}) as host:
         assert (await client.download(f"{host.url}/a", to, offset=1000, if_range='"one"')).status == 206
-    assert held(to) == BODY
+    assert content_of(to) == BODY
 
 
 async def test_a_circle_of_redirects_is_left(client: Download, to: Path) -> None:
@@ -234,7 +234,7 @@ async def test_a_range_of_bytes_becomes_the_file(client: Download, to: Path) -> 
     answer = b"HTTP/1.1 206 Partial\r\ncontent-range: bytes 4-7/20\r\ncontent-length: 4\r\n\r\nefgh"
     async with Host(says(answer)) as host:
         done = await client.download(f"{host.url}/all", to, part=(4, 4))
-    assert (done.size, held(to), done.url) == (4, b"efgh", f"{host.url}/all")
+    assert (done.size, content_of(to), done.url) == (4, b"efgh", f"{host.url}/all")
     assert "\r\nRange: bytes=4-7\r\n" in host.heads[0]
 
 

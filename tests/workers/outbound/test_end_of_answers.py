@@ -107,9 +107,9 @@ async def read(pieces: Sequence[bytes], *, head: bool = False) -> tuple[int, boo
         message, _ = await protocol.read()
         while message.code == 100:
             message, _ = await protocol.read()
-        kept = protocol.is_connected() and not protocol.should_close
+        reusable = protocol.is_connected() and not protocol.should_close
         transport.abort()
-        return message.code, kept
+        return message.code, reusable
 
 
 def cut(data: bytes, sizes: Sequence[int]) -> list[bytes]:
@@ -140,13 +140,13 @@ behind = st.binary(max_size=60) | st.sampled_from([b"0\r\n\r\n", b'{"ok":true}',
 @example(head=b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", rest=b"0\r\n\r\n", sizes=[1000])
 def test_any_bytes_behind_a_head_without_a_body_leave_its_status(head: bytes, rest: bytes, sizes: Sequence[int]) -> None:
     status = int(head.rpartition(b"HTTP/1.")[2][2:5])
-    code, kept = asyncio.run(read(cut(head + rest, sizes)))
+    code, reusable = asyncio.run(read(cut(head + rest, sizes)))
     assert code == status
-    assert not (kept and rest)
+    assert not (reusable and rest)
 
 
 @given(rest=behind, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
 def test_any_bytes_behind_an_answer_to_head_leave_its_status(rest: bytes, sizes: Sequence[int]) -> None:
-    code, kept = asyncio.run(read(cut(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + rest, sizes), head=True))
+    code, reusable = asyncio.run(read(cut(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + rest, sizes), head=True))
     assert code == 200
-    assert not (kept and rest)
+    assert not (reusable and rest)

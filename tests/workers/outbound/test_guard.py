@@ -1,4 +1,4 @@
-"""What must never be reached is not: for each URL a real socket listens where it leads, and nobody comes."""
+"""Addresses that must never be reached: for each URL a real socket listens at its address, and no connection comes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_a_hostile_url_is_refused_before_a_byte_is_sent(silence: Silence, 
 
 @pytest.mark.parametrize("url", [*SPELLINGS.split(), *INVISIBLE], ids=ascii)
 def test_how_it_is_spelled_is_reason_enough(url: str) -> None:
-    """Whatever addresses are allowed."""
+    """The URL is refused whatever addresses are allowed."""
     with pytest.raises(OutboundRefused):
         target(url.replace("PORT", "8080"))
 
@@ -194,9 +194,9 @@ async def test_a_name_without_addresses_fails() -> None:
 
 async def test_the_guarded_resolver_asks_the_system() -> None:
     resolver = GuardedResolver(Guard([ip_network("127.0.0.0/8"), ip_network("::1/128")]))
-    found = await resolver.resolve("localhost", 80)
-    assert {one["host"] for one in found} <= {"127.0.0.1", "::1"}
-    assert found
+    addresses = await resolver.resolve("localhost", 80)
+    assert {address["host"] for address in addresses} <= {"127.0.0.1", "::1"}
+    assert addresses
 
 
 # -- addresses ----------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ async def test_the_guarded_resolver_asks_the_system() -> None:
 
 @given(st.ip_addresses())
 def test_what_python_knows_not_to_be_global_is_never_permitted(address: object) -> None:
-    """Its table is older and shorter than ours; ours must hold it."""
+    """Python's table is older and shorter than ours; ours must include it."""
     judged = ip_address(str(address))
     if not judged.is_global or judged.is_multicast or judged.is_reserved:
         assert not Guard().permits(str(judged)) or (isinstance(judged, IPv6Address) and judged.ipv4_mapped is not None)

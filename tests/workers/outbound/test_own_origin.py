@@ -58,7 +58,7 @@ async def test_no_other_path_is(host: Host, path: str) -> None:
 
 
 async def test_an_open_connection_serves_no_other_path(host: Host) -> None:
-    """It was opened for the origin, and is kept."""
+    """The connection was opened for the origin, and is kept."""
     client = GuardedClient(origin=host.url)
     await client.request("GET", f"{host.url}/origin/live/news/state")
     with pytest.raises(OutboundRefused):
@@ -79,7 +79,7 @@ async def test_no_other_port_and_no_other_address_is(host: Host) -> None:
 
 
 async def test_names_that_lead_there_are_not(host: Host) -> None:
-    """With its port and with another."""
+    """The names are tried with the port of the origin and with another."""
     client = GuardedClient(origin=host.url)
     async with Host(says(REPLY)) as other:
         for port in (URL(host.url).port, URL(other.url).port):
@@ -126,7 +126,7 @@ def test_sockets_are_made_for_its_address_and_port_only() -> None:
 
 
 async def test_a_resolver_that_lies_does_not_lead_elsewhere(host: Host) -> None:
-    """Not for an origin that has an address: it is not resolved."""
+    """An origin with an address is not resolved."""
     client = GuardedClient(origin=host.url, resolver=Liar("10.0.0.1"))
     assert (await client.request("GET", f"{host.url}/origin/live/news/state")).status == 200
     await client.close()
@@ -156,7 +156,7 @@ async def test_the_token_of_a_point_is_sent_to_that_point_and_with_reads_alone(h
 
 
 async def test_the_token_of_a_point_goes_to_no_other_address(host: Host, tmp_path: Path) -> None:
-    """Nor where the origin redirects to one."""
+    """The token is not sent along a redirect of the origin either."""
     async with Host(says(REPLY)) as other:
         away = f"HTTP/1.1 302 Found\r\nlocation: {other.url}/origin/live/news/x\r\ncontent-length: 0\r\n\r\n".encode()
         async with Host(says(away)) as own:

@@ -23,7 +23,7 @@ _LAST_DATA = 52
 
 @dataclass
 class Taken:
-    """One connection. `session` is what its description says; `tags` are kind, time in milliseconds, and bytes."""
+    """A connection. `session` is the number in its description; `tags` are kind, time in milliseconds, and bytes."""
 
     key: str = ""
     application: str = ""
@@ -35,7 +35,7 @@ class Taken:
     open: bool = True
 
     def media(self, kind: int) -> list[bytes]:
-        """Without the configuration of the decoder."""
+        """Return the media without the configuration of the decoder."""
         return [data for each, _, data in self.tags if each == kind and data[1] == 1]
 
 
@@ -52,21 +52,21 @@ class RtmpReceiver:
     """When media came at the latest, for which key, of which session. They may be read later, on a busy machine."""
 
     def of(self, key: str) -> list[Taken]:
-        return [one for one in self.taken if one.key == key]
+        return [connection for connection in self.taken if connection.key == key]
 
     def sessions(self, key: str) -> list[int]:
-        """Of the sessions whose media came, each as often as it took over."""
-        found: list[int] = []
+        """Return the numbers of the sessions whose media came, each as often as it took over."""
+        numbers: list[int] = []
         for _, name, session in self.sent:
-            if name == key and (not found or found[-1] != session):
-                found.append(session)
-        return found
+            if name == key and (not numbers or numbers[-1] != session):
+                numbers.append(session)
+        return numbers
 
     def media(self, key: str) -> int:
         return sum(name == key for _, name, _ in self.sent)
 
     def drop(self) -> None:
-        """As when it dies."""
+        """Drop all connections, as if the receiver had died."""
         for writer in self.writers:
             writer.transport.abort()
         self.writers.clear()
@@ -96,28 +96,28 @@ class RtmpReceiver:
                 if not self._command(writer, taken, decode(body)):
                     return
             elif kind == DATA:
-                said = decode(body)[-1]
-                assert isinstance(said, dict)
-                taken.described, taken.session = dict(said), int(said["session"])
+                description = decode(body)[-1]
+                assert isinstance(description, dict)
+                taken.described, taken.session = dict(description), int(description["session"])
             elif kind in (AUDIO, VIDEO):
                 taken.tags.append((kind, at, body))
                 self.sent.append((time.monotonic() - since_arrival(writer), taken.key, taken.session))
                 if self.how == "cut" and len(taken.tags) > 10:
                     return
 
-    def _command(self, writer: asyncio.StreamWriter, taken: Taken, said: list[Value]) -> bool:
+    def _command(self, writer: asyncio.StreamWriter, taken: Taken, values: list[Value]) -> bool:
         """False: the connection is closed."""
-        name, number = said[0], said[1]
+        name, number = values[0], values[1]
         assert isinstance(number, float)
         match name:
             case "connect":
-                assert isinstance(said[2], dict)
-                taken.application = str(said[2]["app"])
+                assert isinstance(values[2], dict)
+                taken.application = str(values[2]["app"])
                 writer.write(_message("_result", number, None, {"code": "NetConnection.Connect.Success"}))
             case "createStream":
                 writer.write(_message("_result", number, None, 1.0))
             case "publish":
-                taken.key = str(said[3])
+                taken.key = str(values[3])
                 code = "NetStream.Publish.BadName" if self.how == "refuse" else "NetStream.Publish.Start"
                 writer.write(_message("onStatus", 0.0, None, {"level": "status", "code": code}))
                 if self.how != "refuse":
@@ -158,8 +158,8 @@ class _Times:
 def since_arrival(writer: asyncio.StreamWriter) -> float:
     """Seconds since anything arrived on the connection, as the kernel knows, whatever is still to be read: what is read now came
     then at the latest."""
-    told: bytes = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA + 4)
-    return int(struct.unpack_from("=I", told, _LAST_DATA)[0]) / 1000
+    info: bytes = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_DATA + 4)
+    return int(struct.unpack_from("=I", info, _LAST_DATA)[0]) / 1000
 
 
 def _message(*values: Value) -> bytes:

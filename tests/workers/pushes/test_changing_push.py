@@ -26,7 +26,7 @@ def stream(folder: Path, *forms: Form) -> dict[str, Body]:
 
 
 async def pushed(files: dict[str, Body], receiver: RtmpReceiver) -> str:
-    """Why it ended."""
+    """Push the files and return why the push ended."""
     async with Origin(files) as origin, pushing(f"{origin.url}/i.m3u8", to=receiver.url) as push, asyncio.timeout(PATIENCE):
         return str(await push.ended())
 

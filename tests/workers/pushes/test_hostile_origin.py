@@ -27,8 +27,8 @@ LONG_DESCRIPTOR = ("mp4a", "esds", bytes(4) + b"\3" + b"\xff" * MIB)
 
 
 def feed(*pieces: bytes) -> list[Queued]:
-    found = TrackFeed(TRACK)
-    return [queued for piece in pieces for queued in found.feed(piece)]
+    track_feed = TrackFeed(TRACK)
+    return [queued for piece in pieces for queued in track_feed.feed(piece)]
 
 
 def moof(flags: int, samples: int, *fields: int, before: bytes = b"") -> bytes:

@@ -68,7 +68,7 @@ class Stage:
     fault: TargetFailed | None = None
     shown: list[UUID] = field(default_factory=list)
     not_yet: int = 0
-    """So many times the target has not seen enough."""
+    """How often the target reports that it has not seen enough."""
     how: list[PushFailed] = field(default_factory=list)
     pushes: list[Push] = field(default_factory=list)
     running: int = 0
@@ -154,7 +154,7 @@ async def started(inner: Core, number: int = 11) -> UUID:
     return key
 
 
-async def found(inner: Core, key: UUID) -> Publication:
+async def publication_of(inner: Core, key: UUID) -> Publication:
     root = await inner.streams.load(Publication.stream(key))
     assert isinstance(root, Publication)
     return root
@@ -162,7 +162,7 @@ async def found(inner: Core, key: UUID) -> Publication:
 
 async def become(inner: Core, key: UUID, condition: Callable[[Publication], bool]) -> Publication:
     async def ask() -> Publication | None:
-        root = await found(inner, key)
+        root = await publication_of(inner, key)
         return root if condition(root) else None
 
     return await once(ask)
@@ -173,10 +173,10 @@ class Member:
     worker: SessionWorker
 
     async def die(self) -> None:
-        """As SIGKILL: nothing is said, no lease is released, and its connections end with it."""
+        """Stop like after SIGKILL: nothing is reported, no lease is released, and the connections end."""
         tasks = [task for task in (self.worker._task, self.worker._renewals, self.worker._ticking) if task is not None]
-        tasks += [one._task for one in self.worker.sessions.values() if one._task is not None]
-        pushes = [one._running._task for one in self.worker.sessions.values() if one._running is not None]  # type: ignore[attr-defined]
+        tasks += [session._task for session in self.worker.sessions.values() if session._task is not None]
+        pushes = [session._running._task for session in self.worker.sessions.values() if session._running is not None]  # type: ignore[attr-defined]
         for task in (*tasks, *pushes):
             task.cancel()
         await asyncio.wait({*tasks, *pushes})
@@ -220,7 +220,7 @@ async def test_what_is_in_progress_is_pushed_shown_and_stopped(inner: Core, stag
         key = await started(inner)
         await until(lambda: stage.shown, seconds=SECONDS)
         await become(inner, key, lambda root: root.arrived)
-        assert (await found(inner, key)).details == {"broadcast": "b", "status": "live"}
+        assert (await publication_of(inner, key)).details == {"broadcast": "b", "status": "live"}
         [row] = await inner.database.rows("SELECT number, state FROM sessions WHERE kind = 'publication'")
         assert (stage.pushes[0].session, stage.pushes[0].ingest.stream_name) == (row[0], str(key))
         await do(inner, StopPublication(key))
@@ -228,7 +228,7 @@ async def test_what_is_in_progress_is_pushed_shown_and_stopped(inner: Core, stag
         count = len(stage.pushes)
         await asyncio.sleep(3 * FAST.longest)
         assert len(stage.pushes) == count, "never again after a stop"
-    assert (await found(inner, key)).state is PublicationState.Completed
+    assert (await publication_of(inner, key)).state is PublicationState.Completed
 
 
 async def test_it_comes_back_for_ever_once_it_had_arrived(inner: Core, stage: Stage) -> None:
@@ -246,7 +246,7 @@ async def test_it_comes_back_for_ever_once_it_had_arrived(inner: Core, stage: St
         statistics = session.statistics()
         assert statistics is not None
         assert (statistics["connected"], statistics["reconnects"], statistics["last_error"]) == (True, 1, "it is down")
-    assert (await found(inner, key)).state is PublicationState.InProgress
+    assert (await publication_of(inner, key)).state is PublicationState.InProgress
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ async def test_a_source_that_is_not_there_yet_fails_nothing(inner: Core, stage: 
     async with member(inner, stage):
         key = await started(inner)
         await until(lambda: stage.running, seconds=SECONDS)
-    assert (await found(inner, key)).state is PublicationState.InProgress
+    assert (await publication_of(inner, key)).state is PublicationState.InProgress
 
 
 async def test_fifty_at_once_are_pushed_once_each_and_stopped(inner: Core, stage: Stage) -> None:
@@ -331,7 +331,7 @@ async def test_a_receiver_that_dies_is_pushed_to_again_in_the_same_session(
         assert statistics is not None
         assert statistics["reconnects"] == 1
     assert len(receiver.sessions(str(key))) == 1
-    assert (await found(inner, key)).state is PublicationState.InProgress
+    assert (await publication_of(inner, key)).state is PublicationState.InProgress
 
 
 async def test_a_stop_while_it_connects_ends_it(inner: Core, stage: Stage, origin: LiveOrigin, receiver: RtmpReceiver) -> None:
@@ -357,4 +357,4 @@ async def test_a_gap_of_the_source_is_waited_for(inner: Core, stage: Stage, rece
             count = receiver.media(str(key))
             await origin.begin()
             await until(lambda: receiver.media(str(key)) > count + 20, seconds=SECONDS)
-    assert (await found(inner, key)).state is PublicationState.InProgress
+    assert (await publication_of(inner, key)).state is PublicationState.InProgress

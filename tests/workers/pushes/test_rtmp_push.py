@@ -56,9 +56,9 @@ class Pushed:
 
     @property
     def fault(self) -> PushFailed:
-        found = self.task.exception()
-        assert isinstance(found, PushFailed), found
-        return found
+        exception = self.task.exception()
+        assert isinstance(exception, PushFailed), exception
+        return exception
 
     async def ended(self) -> PushFailed:
         async with asyncio.timeout(PATIENCE):
@@ -212,7 +212,7 @@ async def test_without_permission_nothing_is_sent_any_more(origin: LiveOrigin, r
 
 
 async def test_a_sound_that_stops_keeps_no_picture_back_and_comes_back_in_sync(origin: LiveOrigin, receiver: RtmpReceiver) -> None:
-    """And a receiver that closes the connection is noticed where nothing is left to send."""
+    """A receiver that closes the connection is noticed even if nothing remains to be sent."""
     try:
         async with pushing(origin.cmaf, to=receiver.url, silent=PATIENCE) as pushed:
             await until(lambda: receiver.media("a") > 50 or pushed.task.done(), seconds=PATIENCE)
