@@ -1,4 +1,4 @@
-"""What `medialedger up` does when it is ready: it opens the start page, and loads the demo in a process of its own."""
+"""The work of `medialedger up` after the start: it opens the start page, and loads the demo in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _INTERRUPTED: Final = 130
 
 
 class AfterStart:
-    """As a context it ends the loading of the demo together with the product. A second start goes on with it."""
+    """The tasks that follow the start. As a context manager it ends the loading of the demo together with the product; the next
+    start resumes the loading."""
 
     def __init__(self, args: Namespace, settings: Settings) -> None:
         self._args = args
@@ -36,11 +37,11 @@ class AfterStart:
             self._tasks.append(start_task(self._load(port), what="demo"))
 
     async def _load(self, port: int) -> None:
-        """A process of its own: the API answers others meanwhile."""
+        """Load the demo in a separate process, so that the API answers other callers meanwhile."""
         process = await asyncio.create_subprocess_exec(*_command(port, yes=self._args.yes), stdin=asyncio.subprocess.DEVNULL)
         try:
             if await process.wait() not in (0, _INTERRUPTED):
-                print_status("the demo was not loaded; the product runs on")
+                print_status("the demo was not loaded; the product continues to run")
         except asyncio.CancelledError:
             await _end(process)
             raise
@@ -55,12 +56,13 @@ class AfterStart:
 
 
 def _command(port: int, *, yes: bool) -> list[str]:
-    """The settings are in the environment, all but a port that was chosen at the start."""
+    """Return the command that loads the demo. Its settings come from the environment, except for a port that was chosen at the
+    start."""
     return [sys.executable, "-m", "api.cli.main", "demo", "load", "--port", str(port), *(["--yes"] if yes else [])]
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """By force when it takes longer than its last request should."""
+    """Terminate the process, and kill it when it does not end within `_SECONDS`."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:
@@ -72,7 +74,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _open(base: str) -> None:
-    """A person sits there only when there are a terminal and a display; others are told the address."""
-    seen = sys.stdout.isatty() and any(os.environ.get(name) for name in _DISPLAYS)  # noqa: TID251 - not settings of ours
-    if not (seen and webbrowser.open(base + START_PAGE)):
+    """Open the start page in a browser if there are a terminal and a display; otherwise print its address."""
+    has_display = sys.stdout.isatty() and any(os.environ.get(name) for name in _DISPLAYS)  # noqa: TID251 - not settings of ours
+    if not (has_display and webbrowser.open(base + START_PAGE)):
         print_status(f"open {base}{START_PAGE} in a browser")

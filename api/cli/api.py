@@ -10,7 +10,7 @@ from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """In this process alone, unless the settings ask for several."""
+    """Serve in this process, or in several processes if the settings ask for them."""
     create_home(settings.home)
     if settings.api_processes > 1:
         from api.cli.supervisor import supervise

@@ -1,4 +1,4 @@
-"""`medialedger audit` on the database: the check of the log's hash chain, and what an auditor takes away."""
+"""`medialedger audit` on the database: verifies the log's hash chain, and dispatches to the exports and proofs for auditors."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ async def run(args: Namespace, settings: Settings) -> int:
     if args.action != "verify":
         actions = {"checkpoint": checkpoint, "key": key, "rotate-key": rotate_key, "export": export, "replay": replay}
         return await actions[args.action](args, settings)
-    return await _verify(args, settings) if args.file is None else await verify_exported(args)
+    return await _verify(args, settings) if args.file is None else await verify_partition_file(args)
 
 
 async def _verify(args: Namespace, settings: Settings) -> int:
-    """A log that is not whole has an exit code of its own: a database that cannot be reached raises no alarm of tampering."""
+    """Verify the log of the database. A damaged log has its own exit code, so that an unreachable database raises no alarm about
+    tampering."""
     if args.chain_hash is not None:
         raise StartError("--chain-hash needs --file")
     extent = _extent(args)
-    async with open_database(settings) as found:
-        look = partial(verify, found.url, progress=show_event_count, extent=extent)
+    async with open_database(settings) as database:
+        check = partial(verify, database.url, progress=show_event_count, extent=extent)
         try:
-            result = await asyncio.to_thread(look)
+            result = await asyncio.to_thread(check)
         except psycopg.Error as error:
             raise StartError(f"the log cannot be read: {first_line(error)}") from None
         except NoCheckpoint as fault:
@@ -54,7 +55,7 @@ async def _verify(args: Namespace, settings: Settings) -> int:
     if result.valid:
         print(f"the log is whole: {events}, each in its place\n{await anchors_of_log(settings)}")
         return 0
-    print(f"the log does not fit at position {result.first_bad_position}: {result.reason} ({events} before it fit)")
+    print(f"the log is damaged at position {result.first_bad_position}: {result.reason} ({events} before it are intact)")
     return NOT_WHOLE
 
 
@@ -70,8 +71,8 @@ def _extent(args: Namespace) -> Extent:
     return Extent(checkpoint=last_note(text))
 
 
-async def verify_exported(args: Namespace) -> int:
-    """The file of a partition; no database is needed."""
+async def verify_partition_file(args: Namespace) -> int:
+    """Verify the file of an exported partition; no database is needed."""
     try:
         header, elsewhere = await asyncio.to_thread(partial(verify_file, args.file, seen=show_event_count))
     except OSError as error:
@@ -80,7 +81,7 @@ async def verify_exported(args: Namespace) -> int:
         print(printable(f"{args.file}: {damage}"))
         return NOT_WHOLE
     except LogDamaged as damage:
-        print(printable(f"{args.file} does not fit at position {damage.position}: {damage.reason}"))
+        print(printable(f"{args.file} is damaged at position {damage.position}: {damage.reason}"))
         return NOT_WHOLE
     if args.chain_hash is not None and args.chain_hash.lower() != header.chain_hash.hex():
         print(f"{args.file} is whole, but its chain hash is {header.chain_hash.hex()}")
@@ -90,5 +91,5 @@ async def verify_exported(args: Namespace) -> int:
         f"chain hash {header.chain_hash.hex()}"
     )
     if elsewhere:
-        print(f"some events are erased: {len(elsewhere)} later events of the log have to say so, from position {elsewhere[0]} on")
+        print(f"some events are erased: {len(elsewhere)} later events of the log must record this, from position {elsewhere[0]} on")
     return 0

@@ -1,4 +1,4 @@
-"""`medialedger audit checkpoint`, `key`, `rotate-key`, `export` and `verifier`: what an auditor takes away."""
+"""`medialedger audit checkpoint`, `key`, `rotate-key`, `export` and `verifier`: the files and proofs for an auditor."""
 
 from __future__ import annotations
 
@@ -31,36 +31,37 @@ T = TypeVar("T")
 
 
 async def checkpoint(args: Namespace, settings: Settings) -> int:
-    """The note on the standard output, so that it can be kept as it is; the rest is for people."""
+    """Print the last checkpoint. Standard output holds only the signed note, so that it can be stored unchanged; standard error
+    holds the anchors, for people."""
     if args.now:
-        await _sealed(settings, rotate=False)
-    found = await _read(settings, _last)
-    if found is None:
-        raise StartError("the log is not sealed yet; `medialedger audit checkpoint --now` does it")
-    last, anchors = found
+        await _seal_all(settings, rotate=False)
+    latest = await _read(settings, _last)
+    if latest is None:
+        raise StartError("the log has no checkpoint yet; `medialedger audit checkpoint --now` signs one")
+    last, anchors = latest
     print(last.note, end="")
-    print(printable(anchored(anchors)), file=sys.stderr)
+    print(printable(anchors_sentence(anchors)), file=sys.stderr)
     return 0
 
 
 async def key(args: Namespace, settings: Settings) -> int:
     keys = await _read(settings, lambda stored: [text for (text,) in stored.rows(PUBLIC_KEYS)])
     if not keys:
-        raise StartError("the log has no key yet; its first checkpoint makes one")
+        raise StartError("the log has no key yet; its first checkpoint creates one")
     print("\n".join(keys if args.all else keys[-1:]))
     return 0
 
 
 async def rotate_key(args: Namespace, settings: Settings) -> int:
-    sealed = await _sealed(settings, rotate=True)
+    sealed = await _seal_all(settings, rotate=True)
     if sealed is None:
-        raise StartError("the log is empty; its first checkpoint makes a key")
-    print(f"checkpoint {sealed.number} is signed by the key before and by the new one:\n{sealed.checkpoint.next_key}")
+        raise StartError("the log is empty; its first checkpoint creates a key")
+    print(f"checkpoint {sealed.number} is signed by the previous key and by the new one:\n{sealed.checkpoint.next_key}")
     return 0
 
 
 async def export(args: Namespace, settings: Settings) -> int:
-    """To a file that is not there yet, or to the standard output."""
+    """Write the export to a new file or to standard output."""
 
     def write(stored: StoredLog) -> None:
         if args.id is None:
@@ -72,7 +73,7 @@ async def export(args: Namespace, settings: Settings) -> int:
     if args.id is not None and args.aggregate is None:
         raise StartError("--id needs --aggregate")
     if args.output is not None and args.output.exists():
-        raise StartError(f"{args.output} is there already")
+        raise StartError(f"{args.output} already exists")
     try:
         await _read(settings, write)
     except (NotFound, Unavailable) as refusal:
@@ -87,29 +88,31 @@ def verifier() -> int:
     return 0
 
 
-def anchored(anchors: list[Anchor]) -> str:
+def anchors_sentence(anchors: list[Anchor]) -> str:
     if not anchors:
         return (
-            "WARNING: nothing outside of the database keeps a checkpoint; who has it and the master key could write the log anew: "
-            "set MEDIALEDGER_SEAL_FILE, MEDIALEDGER_SEAL_BUCKET or MEDIALEDGER_SEAL_TIMESTAMP_URL, or have a webhook for log.sealed"
+            "WARNING: no checkpoint is stored outside the database, so anyone with the database and the master key could rewrite "
+            "the log "
+            "unnoticed: set MEDIALEDGER_SEAL_FILE, MEDIALEDGER_SEAL_BUCKET or MEDIALEDGER_SEAL_TIMESTAMP_URL, or add a webhook "
+            "for log.sealed"
         )
     return "anchored by " + ", ".join(f"{anchor.kind} {anchor.place}" for anchor in anchors)
 
 
 async def anchors_of_log(settings: Settings) -> str:
-    """Of the newest checkpoint that has any; the sentence about it."""
+    """Return a sentence about the anchors of the newest checkpoint that has any."""
 
-    def look(stored: StoredLog) -> str:
+    def read(stored: StoredLog) -> str:
         newest = stored.row("SELECT checkpoint FROM checkpoint_anchors ORDER BY checkpoint DESC LIMIT 1")
         last = Checkpoints(stored).last()
         if last is None:
-            return "the log is not sealed: nobody has signed for it yet"
+            return "the log has no checkpoint yet: no signature vouches for it"
         number = last.number if newest is None else max(newest[0], 0)
-        found = Checkpoints(stored).anchors(number)
+        anchors = Checkpoints(stored).anchors(number)
         note = stored.rows("SELECT position FROM checkpoints WHERE number = %s", number)[0][0]
-        return anchored(found) if not found else f"{anchored(found)}, up to position {note}"
+        return anchors_sentence(anchors) if not anchors else f"{anchors_sentence(anchors)}, up to position {note}"
 
-    return await _read(settings, look)
+    return await _read(settings, read)
 
 
 def _last(stored: StoredLog) -> tuple[StoredCheckpoint, list[Anchor]] | None:
@@ -119,7 +122,7 @@ def _last(stored: StoredLog) -> tuple[StoredCheckpoint, list[Anchor]] | None:
 
 
 def _write(output: Path | None, pieces: Iterator[bytes]) -> None:
-    """A file appears when it is whole and on disk."""
+    """Write to standard output, or to a file, which appears once it is complete and on disk."""
     if output is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -138,10 +141,10 @@ def _write(output: Path | None, pieces: Iterator[bytes]) -> None:
 
 
 async def _read(settings: Settings, question: Callable[[StoredLog], T]) -> T:
-    async with open_database(settings) as found:
+    async with open_database(settings) as database:
 
         def read() -> T:
-            with StoredLog.connected(found.url, purpose="audit") as stored:
+            with StoredLog.connected(database.url, purpose="audit") as stored:
                 return question(stored)
 
         try:
@@ -149,23 +152,24 @@ async def _read(settings: Settings, question: Callable[[StoredLog], T]) -> T:
         except psycopg.Error as error:
             raise StartError(f"the log cannot be read: {first_line(error)}") from None
         except LogDamaged as damage:
-            print(f"the log does not fit at position {damage.position}: {damage.reason}")
+            print(f"the log is damaged at position {damage.position}: {damage.reason}")
             raise SystemExit(NOT_WHOLE) from None
 
 
-async def _sealed(settings: Settings, *, rotate: bool) -> Sealed | None:
-    """Seals all that is there."""
+async def _seal_all(settings: Settings, *, rotate: bool) -> Sealed | None:
+    """Sign checkpoints until the log has nothing unsigned; with `rotate`, sign another that introduces a new key. Return the last
+    one."""
     async with open_vault(settings) as (core, vault):
 
         def run() -> Sealed | None:
             with StoredLog.connected(core.database.conninfo, purpose="audit") as stored:
-                found = None
+                last = None
                 while (sealed := seal(stored, vault)) is not None:
-                    found = sealed
-                return seal(stored, vault, rotate=True) if rotate else found
+                    last = sealed
+                return seal(stored, vault, rotate=True) if rotate else last
 
         try:
             return await asyncio.to_thread(run)
         except LogDamaged as damage:
-            print(f"the log does not fit at position {damage.position}: {damage.reason}")
+            print(f"the log is damaged at position {damage.position}: {damage.reason}")
             raise SystemExit(NOT_WHOLE) from None

@@ -1,4 +1,4 @@
-"""`medialedger audit replay`: folds stored events by the eventsourcing library, and compares the outcome with the views."""
+"""`medialedger audit replay`: replays stored events with the eventsourcing library, and compares the outcome with the views."""
 
 from __future__ import annotations
 
@@ -23,29 +23,31 @@ _MOST_SHOWN: Final = 20
 
 
 async def replay(args: Namespace, settings: Settings) -> int:
-    known = catalogue()
-    if args.aggregate not in known.aggregates:
-        raise StartError(printable(f"there are no aggregates of the kind {args.aggregate}, but of {', '.join(known.aggregates)}"))
-    mapper = EventMapper(known)
+    event_catalogue = catalogue()
+    if args.aggregate not in event_catalogue.aggregates:
+        raise StartError(
+            printable(f"the kind {args.aggregate} does not exist; choose one of {', '.join(event_catalogue.aggregates)}")
+        )
+    mapper = EventMapper(event_catalogue)
     stream = None if args.id is None else f"{args.aggregate}:{canonical(args.id)}"
 
-    def look(conninfo: str) -> int:
+    def compare(conninfo: str) -> int:
         with Replay.open(conninfo, mapper=mapper, views=views()) as replaying:
-            return _all(replaying, args.aggregate) if stream is None else _one(replaying.of_stream(stream))
+            return _report_kind(replaying, args.aggregate) if stream is None else _report_stream(replaying.of_stream(stream))
 
-    async with open_database(settings) as found:
+    async with open_database(settings) as database:
         try:
-            return await asyncio.to_thread(look, found.url)
+            return await asyncio.to_thread(compare, database.url)
         except psycopg.Error as error:
             raise StartError(f"the log or a view cannot be read: {first_line(error)}") from None
         except UnknownTopic as unknown:
-            raise StartError(f"the log has events that this version does not know: {unknown.args[0]}") from None
+            raise StartError(f"the log has events of a type that this version does not know: {unknown.args[0]}") from None
         except (ValidationError, ValueError) as fault:
             print(printable(f"a stored event cannot be read: {first_line(fault)}"))
             return NOT_WHOLE
 
 
-def _one(replayed: Replayed) -> int:
+def _report_stream(replayed: Replayed) -> int:
     if not replayed.version and not replayed.differences:
         raise StartError(printable(f"the log has no events of {replayed.stream}"))
     if replayed.differences:
@@ -56,7 +58,7 @@ def _one(replayed: Replayed) -> int:
     return 0
 
 
-def _all(replaying: Replay, kind: str) -> int:
+def _report_kind(replaying: Replay, kind: str) -> int:
     count = events = different = 0
     for replayed in replaying.of_kind(kind):
         count, events = count + 1, events + replayed.version

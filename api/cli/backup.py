@@ -37,16 +37,16 @@ SELECT DISTINCT r.rolname FROM (
 WHERE a.grantee <> o.owner AND r.rolname !~ '^pg_'
 """
 _SMALLEST = 8
-"""A dump is seldom smaller than this part of its database."""
+"""The divisor for the smallest expected size of a dump: few dumps are smaller than an eighth of their database."""
 
 
 async def run(args: Namespace, settings: Settings) -> int:
     path: Path = args.file.absolute()
-    async with open_database(settings) as found:
-        check_owner(found)
+    async with open_database(settings) as database:
+        check_owner(database)
         try:
             media = settings.media_root if isinstance(settings.media_root, Path) else None
-            manifest, size = await asyncio.to_thread(_write, path, found.owner, media)
+            manifest, size = await asyncio.to_thread(_write, path, database.owner, media)
         except (BackupError, DumpError) as error:
             raise StartError(str(error)) from None
         except psycopg.Error as error:
@@ -54,17 +54,17 @@ async def run(args: Namespace, settings: Settings) -> int:
         finally:
             end_line()
     print(f"{path}: the log up to position {manifest.head}, {shown(size)}")
-    print(f"not in it: the master key {settings.master_key_file}, without which it cannot be used: keep a copy elsewhere")
+    print(f"it does not contain the master key {settings.master_key_file}, without which it cannot be used: keep a copy elsewhere")
     if manifest.media_files:
         files = f"{manifest.media_files} media files ({shown(manifest.media_bytes)}) of {settings.media_root}"
-        print(f"not in it: {files}; it has the list of their names")
+        print(f"it does not contain {files}, only a list of their names")
     if media is None:
-        print(f"not in it, and without a list: the media in {settings.media_root}; keep versions or a copy of the bucket")
+        print(f"it contains neither the media in {settings.media_root} nor a list of them; keep versions or a copy of the bucket")
     return 0
 
 
 def _write(path: Path, url: str, media_root: Path | None) -> tuple[Manifest, int]:
-    """The manifest, and the size of the file. Dump and manifest read one snapshot: the database as of one moment."""
+    """Return the manifest and the size of the file. The dump and the manifest read one snapshot: the database as of one moment."""
     with psycopg.connect(url, application_name="medialedger backup") as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True

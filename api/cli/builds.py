@@ -18,26 +18,26 @@ _COLUMNS = (
     Column("host", field("host")),
     Column("process", field("pid"), Kind.NUMBER),
     Column("since", field("startedAt"), Kind.TIME),
-    Column("seen", lambda one: f"{one['seenSecondsAgo']} s ago"),
-    Column("master keys", lambda one: ", ".join(one["masterKeys"] or ()), wide=True),
+    Column("last seen", lambda process: f"{process['seenSecondsAgo']} s ago"),
+    Column("master keys", lambda process: ", ".join(process["masterKeys"] or ()), wide=True),
 )
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with open_database(settings) as found:
-        await prepare(found.url, owner=found.owner)
-        async with Database.of_owner(found.url, size=1) as database:
+    async with open_database(settings) as location:
+        await prepare(location.url, owner=location.owner)
+        async with Database.of_owner(location.url, size=1) as database:
             least, reason = await limits(database)
             processes = [
                 {
-                    "build": one.build,
-                    "host": one.host,
-                    "pid": one.pid,
-                    "startedAt": iso(one.started_at),
-                    "seenSecondsAgo": round(one.seen_ago),
-                    "masterKeys": None if one.master_keys is None else list(one.master_keys),
+                    "build": process.build,
+                    "host": process.host,
+                    "pid": process.pid,
+                    "startedAt": iso(process.started_at),
+                    "seenSecondsAgo": round(process.seen_ago),
+                    "masterKeys": None if process.master_keys is None else list(process.master_keys),
                 }
-                for one in await living(database)
+                for process in await living(database)
             ]
             if args.form in (TABLE, WIDE):
                 print(f"this build  {BUILD}")

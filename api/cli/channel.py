@@ -1,4 +1,4 @@
-"""`medialedger channel`: what the encoders of a channel would do, and whether its publishing points can be asked."""
+"""`medialedger channel`: shows what the encoders of a channel would do, and asks its publishing points for their state."""
 
 from __future__ import annotations
 
@@ -52,43 +52,45 @@ async def run(args: Namespace, settings: Settings) -> int:
                 read_token=read_tokens(wired.ring.ingest, clock=wired.clock),
             )
             try:
-                found = await _tested(wired, vault, args.channel, event=args.event, statuses=point_status(outbound, wired.clock))
+                report = await _test_channel(
+                    wired, vault, args.channel, event=args.event, statuses=point_status(outbound, wired.clock)
+                )
             finally:
                 await outbound.close()
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
-    print_document(found, _table, form=args.form)
-    silent = [point for point in found["points"] if point["fault"] is not None]
+    print_document(report, _table, form=args.form)
+    silent = [point for point in report["points"] if point["fault"] is not None]
     if silent:
-        print(f"medialedger: {len(silent)} of {len(found['points'])} publishing points told no state", file=sys.stderr)
-    elif not found["points"]:
+        print(f"medialedger: {len(silent)} of {len(report['points'])} publishing points reported no state", file=sys.stderr)
+    elif not report["points"]:
         print("medialedger: the channel has no publishing point", file=sys.stderr)
-    return 1 if silent or not found["points"] else 0
+    return 1 if silent or not report["points"] else 0
 
 
-async def _tested(
-    wired: Core, vault: Vault, wanted: str, *, event: UUID | None, statuses: Mapping[StatusCheckStrategy, PointStatus]
+async def _test_channel(
+    wired: Core, vault: Vault, name_or_id: str, *, event: UUID | None, statuses: Mapping[StatusCheckStrategy, PointStatus]
 ) -> dict[str, Any]:
-    """`event`: the one whose provisioned hosts fill the placeholders in addresses."""
+    """Return the document that the command prints. Addresses with placeholders get the hosts that are provisioned for `event`."""
     records = RecordQueries(wired.database, RECORDS)
-    row = await named_record(records, Channel, wanted)
+    row = await named_record(records, Channel, name_or_id)
     key = UUID(row.id)
     hosts = NO_HOSTS if event is None else (await ProvisionQueries(wired.database).hosts_of([event])).get(event, NO_HOSTS)
-    read = (await ChannelPointsReader(wired.database, records).of({key: row.version}))[key].at(hosts)
-    keys = await PointKeys(vault).of(key, read)
-    looks = [look_at(point, statuses, key=keys.get(point.key_place), first=None) for point in read.points]
-    looked = await asyncio.gather(*looks)
+    channel_points = (await ChannelPointsReader(wired.database, records).of({key: row.version}))[key].at(hosts)
+    keys = await PointKeys(vault).of(key, channel_points)
+    checks = [look_at(point, statuses, key=keys.get(point.key_place), first=None) for point in channel_points.points]
+    results = await asyncio.gather(*checks)
     document = readable(ChannelDocument, json.loads(row.details.configuration_json))
     return {
         "id": row.id,
         "name": row.details.name,
         "encoders": [_encoder(plan) for plan in encoder_plans(document, EventDetails.blank(), hosts=hosts)],
-        "points": [_point(point, seen) for point, seen in zip(read.points, looked, strict=True)],
+        "points": [_point(point, result) for point, result in zip(channel_points.points, results, strict=True)],
     }
 
 
 def _encoder(plan: EncoderPlan) -> dict[str, Any]:
-    """What would be started for an Event without options of its own."""
+    """Describe what would be started for an Event without options of its own."""
     return {
         "encoderIndex": plan.index,
         "name": plan.name,
@@ -115,30 +117,30 @@ def _point(point: WatchedPoint, looked: LookResult) -> dict[str, Any]:
     }
 
 
-def _table(found: Mapping[str, Any]) -> str:
-    encoders = [(str(one["encoderIndex"]), one["name"] or "-", one["type"] or "-", _would(one)) for one in found["encoders"]]
+def _table(report: Mapping[str, Any]) -> str:
+    encoders = [(str(row["encoderIndex"]), row["name"] or "-", row["type"] or "-", _plan_text(row)) for row in report["encoders"]]
     points = [
         (
-            f"{one['encoderIndex']} {_PLACES[one['publishingPointIndex']]}",
-            one["url"],
-            one["statusCheckStrategyString"],
-            one["state"],
-            one["lastUpdated"] or "-",
-            f"{one['seconds']:.3f} s",
-            one["fault"] or "",
+            f"{row['encoderIndex']} {_PLACES[row['publishingPointIndex']]}",
+            row["url"],
+            row["statusCheckStrategyString"],
+            row["state"],
+            row["lastUpdated"] or "-",
+            f"{row['seconds']:.3f} s",
+            row["fault"] or "",
         )
-        for one in found["points"]
+        for row in report["points"]
     ]
     return "\n".join(
         [
-            f"{printable(found['name'])}  {found['id']}",
+            f"{printable(report['name'])}  {report['id']}",
             *aligned([("encoder", "name", "type", "for an Event"), *encoders]),
-            *aligned([("point", "address", "asked by", "state", "last updated", "after", ""), *points]),
+            *aligned([("point", "address", "method", "state", "last updated", "after", ""), *points]),
         ]
     )
 
 
-def _would(encoder: Mapping[str, Any]) -> str:
+def _plan_text(encoder: Mapping[str, Any]) -> str:
     unresolved = f"; {len(encoder['unresolved'])} not resolved" if encoder["unresolved"] else ""
     if encoder["starts"]:
         return f"starts, {len(encoder['publishingPoints'])} publishing points{unresolved}"

@@ -50,7 +50,7 @@ async def _rotate(wired: Core, args: Namespace) -> None:
 
 
 async def _revoke(wired: Core, args: Namespace) -> None:
-    """Without a key id, delete the client."""
+    """Revoke a key; without a key id, delete the client."""
     client = await wired.directory.find(args.name)
     if client is None:
         raise NotFound(Client.KIND, args.name)
@@ -58,7 +58,7 @@ async def _revoke(wired: Core, args: Namespace) -> None:
         confirm(args, f"delete the client {args.name} with all its keys")
         await _handlers(wired).delete(args.name, invocation=shell.invocation())
     else:
-        key = unique([one.key_id for one in client.keys], args.key_id, what=f"key of {args.name}")
+        key = unique([client_key.key_id for client_key in client.keys], args.key_id, what=f"key of {args.name}")
         confirm(args, f"revoke the key {key} of {args.name}")
         await _handlers(wired).revoke_key(args.name, key, invocation=shell.invocation())
     print("revoked")
@@ -79,8 +79,8 @@ def _document(client: ClientRow, last_used: Mapping[str, datetime]) -> Document:
         {
             "keyId": key.key_id,
             "createdAt": iso(key.created_at),
-            "expiresAt": _when(key.expires_at),
-            "lastUsedAt": _when(last_used.get(key.key_id)),
+            "expiresAt": _iso_or_none(key.expires_at),
+            "lastUsedAt": _iso_or_none(last_used.get(key.key_id)),
         }
         for key in client.keys
     ]
@@ -94,7 +94,7 @@ def _document(client: ClientRow, last_used: Mapping[str, datetime]) -> Document:
     }
 
 
-def _when(moment: datetime | None) -> str | None:
+def _iso_or_none(moment: datetime | None) -> str | None:
     return iso(moment) if moment is not None else None
 
 
@@ -103,7 +103,7 @@ def _handlers(wired: Core) -> ClientHandlers:
 
 
 async def _drm(wired: Core, args: Namespace) -> None:
-    """Change the given settings, then show all."""
+    """Change the given DRM settings, then print all of them."""
     given = {field.name: getattr(args, field.name) for field in fields(DrmSettings)}
     changes = {name: value if value != "" else None for name, value in given.items() if value is not None}
     if changes:

@@ -1,4 +1,4 @@
-"""The list of clients with their keys, one line for each key."""
+"""The table of clients, with one row for each key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_li
 
 
 def _ever(name: str) -> Callable[[Document], Any]:
-    """A time of the key, or that there is none."""
+    """Return a function that reads a time of a row's key: "never" if the key has no such time, None if the row has no key."""
     return lambda row: (row["key"].get(name) or "never") if row["key"] else None
 
 
@@ -17,16 +17,16 @@ _COLUMNS = (
     Column("client", field("name")),
     Column("roles", field("roles")),
     Column("key", field("key", "keyId")),
-    Column("made", field("key", "createdAt"), Kind.TIME),
-    Column("ends", _ever("expiresAt"), Kind.TIME),
-    Column("used", _ever("lastUsedAt"), Kind.TIME),
+    Column("created", field("key", "createdAt"), Kind.TIME),
+    Column("expires", _ever("expiresAt"), Kind.TIME),
+    Column("last used", _ever("lastUsedAt"), Kind.TIME),
     Column("names end users", lambda row: bool(row.get("trustActor")), wide=True),
     Column("since", field("createdAt"), Kind.TIME, wide=True),
 )
 
 
 def print_clients(clients: Sequence[Document], *, form: str) -> None:
-    """As documents they are as the API shows them."""
+    """Print the clients. JSON forms have them as the API returns them, one document per client."""
     print_list(clients if form in (JSON, NDJSON) else _rows(clients), _COLUMNS, form=form, none="no clients")
 
 

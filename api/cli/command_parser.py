@@ -1,4 +1,4 @@
-"""The parser of the command line: argparse, which names the closest word where one was mistyped."""
+"""The parser of the command line: argparse, which suggests the closest word for a mistyped one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from domain.kernel.closest import closest
 
 
 class ShowVersion(Action):
-    """`--version`: looked up when it is asked for."""
+    """The option `--version`. The version is looked up only when it is used."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
-        super().__init__(option_strings, dest=SUPPRESS, default=SUPPRESS, nargs=0, help="show the version, and end")
+        super().__init__(option_strings, dest=SUPPRESS, default=SUPPRESS, nargs=0, help="show the version and exit")
 
     def __call__(self, parser: ArgumentParser, *_: Any) -> NoReturn:
         from api.kernel.version import product_version
@@ -23,13 +23,13 @@ class ShowVersion(Action):
 
 
 class CommandParser(ArgumentParser):
-    """Parsers of commands below it are of this class too."""
+    """The parser of a command line. The parsers of its sub-commands have this class too."""
 
     def _check_value(self, action: Action, value: Any) -> None:
         try:
             super()._check_value(action, value)
         except ArgumentError as error:
-            found = closest(str(value), map(str, action.choices or ()))
-            if found is not None:
-                raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {found}?") from None
+            suggestion = closest(str(value), map(str, action.choices or ()))
+            if suggestion is not None:
+                raise ArgumentError(action, f"invalid choice: {value!r}; did you mean {suggestion}?") from None
             raise error from None

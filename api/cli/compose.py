@@ -1,4 +1,4 @@
-"""`medialedger compose`: shows the playlist of an Event with a time line, its state, and how far the job of its film is."""
+"""`medialedger compose`: shows the playlist of an Event with a time line, its state, and the progress of the job of its film."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from projections.media_event.queries import EventQueries
 
 async def run(args: Namespace, settings: Settings) -> int:
     async with open_core(settings) as wired:
-        found = await _Found.of(wired.database, args.event)
-    print_document(found.document(), lambda _: "\n".join(found.lines()), form=args.form)
+        playlist = await _Playlist.of(wired.database, args.event)
+    print_document(playlist.document(), lambda _: "\n".join(playlist.lines()), form=args.form)
     return 0
 
 
-class _Found:
-    """What is shown."""
+class _Playlist:
+    """The playlist of an Event, with its sources and the job of its film, as text and as a document."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class _Found:
         self._whole = whole_length(self._entries)
 
     @classmethod
-    async def of(cls, database: Database, event_id: UUID) -> _Found:
+    async def of(cls, database: Database, event_id: UUID) -> _Playlist:
         events = EventQueries(database)
         event, row = await events.by_id(event_id), await CompositionQueries(database).of_event(event_id)
         if event is None or row is None:
-            raise StartError(f"there is no Event {event_id}, or it has no playlist")
+            raise StartError(f"the Event {event_id} does not exist or has no playlist")
         keys = {key for item in row.playlist.items if (key := event_of(item)) is not None}
-        sources = {found.id: found for found in await asyncio.gather(*map(events.by_id, keys)) if found is not None}
+        sources = {source.id: source for source in await asyncio.gather(*map(events.by_id, keys)) if source is not None}
         job = None if row.job is None else await JobQueries(database).by_id(row.job)
         tasks = await BoardQueries(database).tasks([row.job]) if row.job is not None else ()
         return cls(event, row, sources=sources, job=job, tasks=tasks)
@@ -91,8 +91,8 @@ class _Found:
     def _table(self) -> Iterator[tuple[str, ...]]:
         for number, entry in enumerate(self._entries, 1):
             yield (str(number), clock(entry.at), clock(entry.length), self._item(entry.item), bar(entry, whole=self._whole))
-            for one in entry.breaks:
-                yield ("", clock(one.at), one.marker.duration, f"  {one.marker.type.name.lower()}", "")
+            for cue in entry.breaks:
+                yield ("", clock(cue.at), cue.marker.duration, f"  {cue.marker.type.name.lower()}", "")
         yield ("", clock(self._whole), "", "end", "")
 
     def _item(self, item: Item) -> str:
@@ -130,7 +130,7 @@ class _Found:
             "at": _seconds(entry.at),
             "length": _seconds(entry.length),
             "breaks": [
-                {"at": _seconds(one.at), "duration": one.marker.duration, "type": one.marker.type.name} for one in entry.breaks
+                {"at": _seconds(cue.at), "duration": cue.marker.duration, "type": cue.marker.type.name} for cue in entry.breaks
             ],
         }
 

@@ -1,4 +1,4 @@
-"""The question before a command that cannot be undone."""
+"""The confirmation of a command that cannot be undone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from api.wiring.startup import StartError
 
 
 def confirm(args: Namespace, what: str) -> None:
-    """Ask on a terminal, unless `--yes` is given. Raises `StartError` for a no, and where there is nobody to ask."""
+    """Ask for confirmation on the terminal, unless `--yes` is given. Raise `StartError` if the answer is no or there is no
+    terminal."""
     if args.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise StartError(f"nothing was done: to {printable(what)}, give --yes, since there is no terminal on which to ask")
+        raise StartError(f"nothing was done: give --yes to {printable(what)}, since there is no terminal to ask on")
     print(f"{printable(what)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise StartError("nothing was done")

@@ -1,4 +1,4 @@
-"""`medialedger context`: names the installations that commands go to."""
+"""`medialedger context`: manages the named installations that commands can go to."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def run(args: Namespace) -> int:
 
 
 def _add(args: Namespace) -> None:
-    """After a try, so that a mistyped address or key is found now."""
+    """Store a context. Its address and key are tried first, so that a mistyped one is reported now."""
     if not args.name or len(args.name) > _LONGEST_NAME or not args.name.isprintable() or args.name.startswith("-"):
-        raise StartError(f"the name must have 1 to {_LONGEST_NAME} printable characters, and no - at its beginning")
+        raise StartError(f"the name must have 1 to {_LONGEST_NAME} printable characters and must not begin with -")
     url = checked_url(args.url)
-    key = None if args.no_key else key_of(args.key_file) or _asked()
+    key = None if args.no_key else key_of(args.key_file) or _ask_key()
     if not args.no_try:
         _try(url, key)
     if key is not None and url.startswith("http:") and not _is_loopback(url):
-        print("medialedger: warning: the key goes unencrypted over http; https is safe", file=sys.stderr)
+        print("medialedger: warning: http sends the key unencrypted; use https", file=sys.stderr)
     path = contexts_file(environment())
-    contexts = read_contexts(path).having(args.name, Context(url, key))
+    contexts = read_contexts(path).with_context(args.name, Context(url, key))
     write_contexts(path, contexts)
-    print(f"{args.name} is {url}" + (", and in use" if contexts.used == args.name else ""))
+    print(f"{args.name} is {url}" + (", the default" if contexts.used == args.name else ""))
 
 
-def _asked() -> str:
+def _ask_key() -> str:
     if not sys.stdin.isatty():
-        raise StartError("there is no API key: give --key-file, or --no-key for what needs none")
+        raise StartError("there is no API key: give --key-file, or --no-key if none is needed")
     from getpass import getpass
 
     return getpass("API key: ").strip()
@@ -67,29 +67,29 @@ def _is_loopback(url: str) -> bool:
 
 def _use(args: Namespace) -> None:
     path = contexts_file(environment())
-    write_contexts(path, read_contexts(path).using(args.name))
+    write_contexts(path, read_contexts(path).with_default(args.name))
     print("commands go to the product of this home" if args.name is None else f"commands go to {args.name}")
 
 
 def _list(args: Namespace) -> None:
     contexts = read_contexts(contexts_file(environment()))
-    found = [
-        {"name": name, "url": one.url, "hasKey": one.key is not None, "inUse": name == contexts.used}
-        for name, one in contexts.all.items()
+    documents = [
+        {"name": name, "url": context.url, "hasKey": context.key is not None, "inUse": name == contexts.used}
+        for name, context in contexts.all.items()
     ]
     columns = (
         Column("name", field("name")),
         Column("url", field("url"), Kind.LONG),
         Column("key", field("hasKey")),
-        Column("in use", field("inUse"), Kind.STATE),
+        Column("default", field("inUse"), Kind.STATE),
     )
-    print_list(found, columns, form=args.form, none="no contexts")
+    print_list(documents, columns, form=args.form, none="no contexts")
 
 
 def _remove(args: Namespace) -> None:
     path = contexts_file(environment())
     contexts = read_contexts(path)
-    contexts.named(args.name)
+    contexts.get(args.name)
     confirm(args, f"forget the context {args.name} with its key")
     write_contexts(path, contexts.without(args.name))
     print(f"{args.name} is forgotten")

@@ -1,5 +1,4 @@
-"""Contexts: the installations that a person works with, by name, with their addresses and API keys. The file is readable by its
-owner only."""
+"""Contexts: named installations that a person works with, with their addresses and API keys. Only the owner may read the file."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _OPEN: Final = 0o077
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """An installation. `key` is its API key; None where it needs none."""
+    """An installation. `key` is its API key; None if it needs none."""
 
     url: str
     key: str | None = field(default=None, repr=False)
@@ -27,38 +26,40 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """All of them. `used` is the name of the one that commands go to when nothing else is said."""
+    """All contexts. `used` is the name of the default, which commands go to unless an option or a variable names another."""
 
     all: Mapping[str, Context]
     used: str | None = None
 
-    def named(self, name: str) -> Context:
+    def get(self, name: str) -> Context:
         if name not in self.all:
-            raise StartError(f"there is no context {name}; there are {', '.join(self.all) or 'none yet'}")
+            raise StartError(f"the context {name} does not exist; the contexts are: {', '.join(self.all) or 'none yet'}")
         return self.all[name]
 
-    def having(self, name: str, context: Context) -> Contexts:
-        """The first one is used at once."""
+    def with_context(self, name: str, context: Context) -> Contexts:
+        """Return the contexts with this one added or replaced. The first context becomes the default."""
         return Contexts({**self.all, name: context}, self.used if self.all else name)
 
-    def using(self, name: str | None) -> Contexts:
+    def with_default(self, name: str | None) -> Contexts:
         if name is not None:
-            self.named(name)
+            self.get(name)
         return replace(self, used=name)
 
     def without(self, name: str) -> Contexts:
-        self.named(name)
-        return Contexts({one: found for one, found in self.all.items() if one != name}, None if self.used == name else self.used)
+        self.get(name)
+        return Contexts(
+            {other: context for other, context in self.all.items() if other != name}, None if self.used == name else self.used
+        )
 
 
 def contexts_file(environment: Mapping[str, str]) -> Path:
-    given = environment.get("XDG_CONFIG_HOME", "")
-    base = Path(given) if given.startswith("/") else Path(environment.get("HOME") or "~").expanduser() / ".config"
+    config_home = environment.get("XDG_CONFIG_HOME", "")
+    base = Path(config_home) if config_home.startswith("/") else Path(environment.get("HOME") or "~").expanduser() / ".config"
     return base / "medialedger" / "contexts.json"
 
 
 def read_contexts(path: Path) -> Contexts:
-    """None are there where there is no file."""
+    """Read the contexts; a missing file means that there are none."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -68,16 +69,16 @@ def read_contexts(path: Path) -> Contexts:
     except OSError as error:
         raise StartError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
     if mode & _OPEN:
-        raise StartError(f"{path} has API keys and is open to other users (mode {mode:04o}): chmod 600 {path}")
+        raise StartError(f"{path} contains API keys and is open to other users (mode {mode:04o}): chmod 600 {path}")
     try:
-        return _parsed(json.loads(content))
+        return _parse(json.loads(content))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise StartError(f"{path} is damaged; `medialedger context add` makes a new one when it is gone") from None
+        raise StartError(f"{path} is damaged; delete it, and `medialedger context add` creates a new one") from None
 
 
 def write_contexts(path: Path, contexts: Contexts) -> None:
-    """Whole or not at all, mode 0600."""
-    document = {"used": contexts.used, "contexts": {name: asdict(one) for name, one in contexts.all.items()}}
+    """Replace the file atomically, with mode 0600."""
+    document = {"used": contexts.used, "contexts": {name: asdict(context) for name, context in contexts.all.items()}}
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, draft = tempfile.mkstemp(prefix=".contexts", dir=path.parent)
@@ -92,7 +93,7 @@ def write_contexts(path: Path, contexts: Contexts) -> None:
         raise StartError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
-def _parsed(document: Any) -> Contexts:
-    found = {str(name): Context(str(one["url"]), one.get("key")) for name, one in document["contexts"].items()}
+def _parse(document: Any) -> Contexts:
+    contexts = {str(name): Context(str(values["url"]), values.get("key")) for name, values in document["contexts"].items()}
     used = document.get("used")
-    return Contexts(found, used if used in found else None)
+    return Contexts(contexts, used if used in contexts else None)

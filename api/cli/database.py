@@ -1,4 +1,4 @@
-"""The database of a command: an external one, the embedded one that the command starts, or the embedded one that runs already."""
+"""The database of a command: an external one, an embedded one that the command starts, or an embedded one that already runs."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ OLDEST = 15
 WATCH_SECONDS = 1.0
 LOGIN_SECONDS = 10.0
 NEW_DATABASE = 128 * MIB
-"""What PostgreSQL writes before the first row, and the first segments of its log."""
+"""The bytes that PostgreSQL writes before the first row, and the first segments of its log."""
 SINGLE_CONNECTIONS = 4
-"""Of one process, beside its pools: for appends, notifications and listeners."""
+"""Connections that a process opens outside its pools: for appends, notifications and listeners."""
 
 _EXTERNAL = "external"
 _TABLES = "SELECT to_regclass('public.log_identity'), to_regclass('public.min_build')"
-_MISSING = "there is no medialedger in {}; `medialedger up` or `medialedger migrate` makes one"
+_MISSING = "there is no medialedger in {}; `medialedger up` or `medialedger migrate` creates one"
 _TIMES = re.compile(r"[0-9-]{10} [0-9:.]+ UTC \[[0-9]+\] ")
-"""What begins a line of the server's log."""
+"""The beginning of a line in the server's log."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database that accepts connections. `url` is for the running product, `owner` for migrations and maintenance; with one login
-    they are the same. They contain passwords and must not be shown; `label` is for people. `may_migrate`: of the user of `url`."""
+    """A database that accepts connections. `url` is for the running product, `owner` for migrations and maintenance; with a single
+    login they are equal. They contain passwords and must not be shown; `label` is for people. `may_migrate` is True if the user of
+    `url` may change the schema."""
 
     url: str
     owner: str
@@ -60,7 +61,8 @@ OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
 
 @asynccontextmanager
 async def start_database(settings: Settings) -> AsyncIterator[Database]:
-    """For `up`, which holds the lock of the home: the external database, else the embedded server, which runs during the block."""
+    """Yield the database for `up`, which holds the lock of the home: the external database, else the embedded server, which runs
+    during the block."""
     if settings.database_url is not None:
         yield await _external(settings)
         return
@@ -71,7 +73,7 @@ async def start_database(settings: Settings) -> AsyncIterator[Database]:
         await _start(postgres)
         watch = start_forever(partial(_watch, postgres), what="watch of the embedded database")
         try:
-            yield await _checked(postgres.logins(), kind="embedded")
+            yield await _check_logins(postgres.logins(), kind="embedded")
         finally:
             watch.cancel()
             await asyncio.wait({watch})
@@ -81,21 +83,21 @@ async def start_database(settings: Settings) -> AsyncIterator[Database]:
 
 @asynccontextmanager
 async def attach_database(settings: Settings, *, make: bool = False) -> AsyncIterator[Database]:
-    """For a process beside `up`: the external database, else the embedded server that `up` starts and stops. Without `make` it must
-    hold a medialedger."""
+    """Yield the database for a process that runs next to `up`: the external database, else the embedded server that `up` starts and
+    stops. Raise `StartError` if it does not hold a medialedger, unless `make` is set."""
     if settings.database_url is not None:
-        found = await _external(settings)
+        database = await _external(settings)
     else:
-        found = await _checked(EmbeddedPostgres(settings.home).logins(), kind="embedded, started elsewhere")
+        database = await _check_logins(EmbeddedPostgres(settings.home).logins(), kind="embedded, started elsewhere")
     if not make:
-        await _check_holds_medialedger(found.owner, place=_place(settings))
-    yield found
+        await _check_holds_medialedger(database.owner, place=_place(settings))
+    yield database
 
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, make: bool = False) -> AsyncIterator[Database]:
-    """For a short command: the database that runs, else the embedded server, started for this command. Without `make` a database
-    that is missing or empty is not made: `StartError`."""
+    """Yield the database for a short command: a running one, else the embedded server, started for this command. Raise `StartError`
+    if the database is missing or empty, unless `make` is set."""
     embedded = EmbeddedPostgres(settings.home)
     if settings.database_url is not None or embedded.running:
         async with attach_database(settings, make=make) as database:
@@ -112,7 +114,7 @@ async def open_database(settings: Settings, *, make: bool = False) -> AsyncItera
 
 
 def _place(settings: Settings) -> str:
-    """Where the database is, without its password."""
+    """Return where the database is, without its password."""
     if settings.database_url is None:
         return f"{settings.home} (MEDIALEDGER_HOME)"
     parts = conninfo_to_dict(settings.database_url.get_secret_value())
@@ -120,7 +122,7 @@ def _place(settings: Settings) -> str:
 
 
 async def _check_holds_medialedger(url: str, *, place: str) -> None:
-    """Raises `StartError` for an empty database or another one, and `BuildTooOld`."""
+    """Raise `StartError` for an empty or foreign database, and `BuildTooOld`."""
     async with await Connection.connect(url, autocommit=True) as connection:
         row = await (await connection.execute(_TABLES)).fetchone()
         if row is None or None in row:
@@ -132,13 +134,13 @@ async def _check_holds_medialedger(url: str, *, place: str) -> None:
 
 
 async def _external(settings: Settings) -> Database:
-    assert settings.database_url is not None, "its callers look"
+    assert settings.database_url is not None, "the callers check this"
     product, owner = settings.database_url.get_secret_value(), settings.owner_database_url
-    return await _checked(Logins(product, product if owner is None else owner.get_secret_value()), kind=_EXTERNAL)
+    return await _check_logins(Logins(product, product if owner is None else owner.get_secret_value()), kind=_EXTERNAL)
 
 
-async def _checked(logins: Logins, *, kind: str) -> Database:
-    """Connect once with each login: a wrong address or password is reported here in one line."""
+async def _check_logins(logins: Logins, *, kind: str) -> Database:
+    """Connect once with each login, so that a wrong address or password is reported here in one line."""
     try:
         url, owner = map(limited, logins)
         async with await Connection.connect(url, autocommit=True) as connection:
@@ -161,28 +163,29 @@ async def _checked(logins: Logins, *, kind: str) -> Database:
 
 
 def check_owner(database: Database) -> None:
-    """For a command that needs the rights of the tables' owner. Raises `StartError`."""
+    """Raise `StartError` unless the command has the rights of the tables' owner."""
     if database.owner == database.url and not database.may_migrate:
         raise StartError("the database user does not own the tables; set MEDIALEDGER_OWNER_DATABASE_URL")
 
 
 def warn_of_rights(database: Database) -> None:
-    """Once at the start of the product."""
+    """Log a warning if the product's login may change the schema. It is called once at the start of the product."""
     if database.may_migrate:
         logger.warning(
-            "the database user of MEDIALEDGER_DATABASE_URL owns the tables, so who can run any SQL can change the event log; give "
-            "the product a login of its own, and set MEDIALEDGER_OWNER_DATABASE_URL for migrations"
+            "the database user of MEDIALEDGER_DATABASE_URL owns the tables, so anyone who can run SQL as it can change the event "
+            "log; give "
+            "the product a separate login, and set MEDIALEDGER_OWNER_DATABASE_URL for migrations"
         )
 
 
 def first_line(error: Exception) -> str:
-    """What an error of the database says first; it holds no password."""
+    """Return the first line of a database error, which contains no password."""
     reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return reason.removeprefix("connection failed: ")
 
 
 async def check_connections(database: Database, settings: Settings, *, processes: int) -> None:
-    """So many processes, and one more during a restart, must find connections. Raises `StartError`."""
+    """Raise `StartError` unless this many processes, and one more during a restart, can get their connections."""
     async with await psycopg.AsyncConnection.connect(database.url) as connection:
         row = await (await connection.execute("SHOW max_connections")).fetchone()
     each = settings.database_connections + settings.database_list_connections + SINGLE_CONNECTIONS
@@ -210,15 +213,15 @@ async def _mend_login(postgres: EmbeddedPostgres) -> None:
     try:
         if not await asyncio.to_thread(lambda: postgres.usable):
             await _start(postgres)  # it runs: its roles are set right
-            logger.error("the password or the settings of the product's login to the database had been changed; they are reset")
+            logger.error("the password or the settings of the product's login to the database were changed; they have been reset")
     except EmbeddedPostgresError as error:
-        logger.warning("the product's login to the database cannot be looked at: %s", error)
+        logger.warning("the product's login to the database cannot be checked: %s", error)
 
 
 async def _watch(postgres: EmbeddedPostgres) -> None:
-    """Start the server again when it was killed, for example for lack of memory; requests get 503 until then. A start that fails
-    again and again for one reason is logged once, and every 30 seconds. Beside that keep its log small, and the product's login
-    usable: whoever can run SQL as that login can change its password and settings."""
+    """Start the server again after it was killed, for example for lack of memory; requests get 503 until then. A start that keeps
+    failing for the same reason is logged at once and then every 30 seconds. The watch also keeps the server's log small, and the
+    product's login usable: anyone who can run SQL as that login can change its password and settings."""
     reported, last, looked = "", float("-inf"), time.monotonic()
     while True:
         await asyncio.sleep(WATCH_SECONDS)
@@ -229,14 +232,14 @@ async def _watch(postgres: EmbeddedPostgres) -> None:
                 looked = time.monotonic()
             continue
         if not reported:
-            logger.error("the embedded database has ended; it is started again")
+            logger.error("the embedded database has ended; it is being restarted")
         try:
             await _start(postgres)
         except EmbeddedPostgresError as error:
             reason = _TIMES.sub("", str(error))
             if reason != reported or time.monotonic() - last >= REMINDER:
-                logger.error("the embedded database cannot be started again: %s", error)
+                logger.error("the embedded database cannot be restarted: %s", error)
                 reported, last = reason, time.monotonic()
         else:
-            logger.warning("the embedded database runs again")
+            logger.warning("the embedded database is running again")
             reported = ""

@@ -1,4 +1,4 @@
-"""The limit of open files of this process and of those that it starts: a connection is one."""
+"""The limit on open files of this process and its children. Each connection counts as one file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _ENOUGH: Final = 65_536
 
 
 def raise_descriptor_limit() -> None:
-    """The usual soft limit of 1,024 is for programs that use select(2). A process may raise its own up to the hard one."""
+    """Raise the soft limit on open files. Its usual value of 1,024 exists for programs that use select(2); a process may raise its
+    own limit up to the hard one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < most:

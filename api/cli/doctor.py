@@ -1,5 +1,5 @@
-"""`medialedger doctor`: looks for what is wrong with this installation, whether or not the product runs. Nothing is changed, but
-for the verdict on programs for media that `--media` tries."""
+"""`medialedger doctor`: looks for problems of this installation, whether or not the product runs. It changes nothing, except that
+`--media` stores a verdict on the media programs that it tries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import psycopg
 from api.cli.arguments import NEEDS_ATTENTION
 from api.cli.database import NEW_DATABASE, OLDEST, first_line
 from api.cli.findings import Finding, print_findings
-from api.cli.media_doctor import tried
+from api.cli.media_doctor import try_programs
 from api.kernel.shell_access import running_product
 from api.wiring.catalogue import migrations
 from api.wiring.settings import Settings
@@ -42,7 +42,7 @@ from workers.kernel.media_programs import missing
 
 _OPEN: Final = 0o077
 _MOST_APART: Final = 2.0
-"""Seconds between the clocks of this machine and of the database."""
+"""The largest acceptable difference in seconds between the clocks of this machine and of the database."""
 _SECONDS: Final = 5.0
 _LONG: Final = 60.0
 _SHOWN: Final = 100
@@ -50,9 +50,9 @@ _PROGRAMS: Final = {"ffmpeg": "-version", "ffprobe": "-version", "packager": "--
 _PACKAGES: Final = ("api", "domain", "projections", "workers", "medialedger")
 _CONFINED: Final = "from workers.kernel.confinement import *; print(*confine(Confinement(network=False)), sep='\\n')"
 _REMEDIES: Final = {
-    OPEN_NETWORK: "steps of jobs keep the network: allow user namespaces, or run as root "
+    OPEN_NETWORK: "steps of jobs still have network access: allow user namespaces, or run as root "
     "(sysctl user.max_user_namespaces; in Docker its seccomp profile)",
-    OPEN_FILES: "steps of jobs can read what their user can: use a kernel with Landlock, 5.13 or newer "
+    OPEN_FILES: "steps of jobs can read every file that their user can: use a kernel with Landlock, 5.13 or newer "
     "(landlock in its parameter lsm=; in Docker its seccomp profile)",
 }
 _STATE: Final = (
@@ -64,10 +64,12 @@ _SAFE: Final = ("fsync", "synchronous_commit", "full_page_writes")
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """0: nothing needs attention."""
-    found = await asyncio.to_thread(tried, settings.home) if args.media else [one async for one in _findings(settings)]
-    print_findings(found, form=args.form)
-    return NEEDS_ATTENTION if any(one.attention for one in found) else 0
+    """Return 0 if nothing needs attention."""
+    findings = (
+        await asyncio.to_thread(try_programs, settings.home) if args.media else [finding async for finding in _findings(settings)]
+    )
+    print_findings(findings, form=args.form)
+    return NEEDS_ATTENTION if any(finding.attention for finding in findings) else 0
 
 
 async def _findings(settings: Settings) -> AsyncIterator[Finding]:
@@ -81,8 +83,8 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
     where = "nothing runs on this home" if running is None else f"runs as process {running.pid} at {running.url}"
     yield Finding("product", where)
     yield await asyncio.to_thread(_port, settings, running is not None)
-    async for one in _database(settings):
-        yield one
+    async for finding in _database(settings):
+        yield finding
     for name, option in _PROGRAMS.items():
         yield await _program(name, option, home=settings.home)
     yield await asyncio.to_thread(_sandbox)
@@ -94,15 +96,15 @@ async def _findings(settings: Settings) -> AsyncIterator[Finding]:
 
 
 def _settings(settings: Settings) -> Finding:
-    unknown = "; ".join(f"there is no setting {name}: unset it" for name in settings.unknown)
+    unknown = "; ".join(f"the setting {name} does not exist: unset it" for name in settings.unknown)
     return Finding("settings", f"{len(settings.model_fields_set)} set", unknown)
 
 
 def _tracing(settings: Settings) -> Finding:
-    asked = settings.tracing
-    if not asked.collector:
+    tracing = settings.tracing
+    if not tracing.collector:
         return Finding("traces", "off; OTEL_EXPORTER_OTLP_ENDPOINT turns them on")
-    return Finding("traces", f"are sent to {asked.collector}" if asked.on else "are not sent", asked.problem)
+    return Finding("traces", f"are sent to {tracing.collector}" if tracing.on else "are not sent", tracing.problem)
 
 
 def _console(settings: Settings) -> Finding:
@@ -112,9 +114,9 @@ def _console(settings: Settings) -> Finding:
 
 def _home(home: Path) -> Finding:
     if not home.exists():
-        return Finding("home", f"{home} does not exist yet; `medialedger up` makes it")
+        return Finding("home", f"{home} does not exist yet; `medialedger up` creates it")
     if not home.is_dir():
-        return Finding("home", str(home), f"it is no directory: name another one with MEDIALEDGER_HOME, or move {home} away")
+        return Finding("home", str(home), f"it is not a directory: set MEDIALEDGER_HOME to another one, or move {home} away")
     status, wrong = home.stat(), []
     if status.st_uid != os.geteuid():
         wrong.append(f"it belongs to the user {status.st_uid}: work as that user, or with sudo")
@@ -127,7 +129,7 @@ def _secret(name: str, path: Path, *, needed: bool) -> Finding:
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        wrong = f"there is a database, and its key is gone: put a copy of it to {path}" if needed else ""
+        wrong = f"the database's key is missing: put a copy of it at {path}" if needed else ""
         return Finding(name, f"{path} does not exist yet", wrong)
     except OSError as error:
         return Finding(name, str(path), f"it cannot be read: {error.strerror}")
@@ -135,17 +137,17 @@ def _secret(name: str, path: Path, *, needed: bool) -> Finding:
 
 
 def _disk(name: str, path: Path) -> Finding:
-    there = next((one for one in (path, *path.parents) if one.exists()), Path("/"))
-    free = free_bytes(there)
+    existing = next((folder for folder in (path, *path.parents) if folder.exists()), Path("/"))
+    free = free_bytes(existing)
     least = max(LOW, NEW_DATABASE)
-    return Finding(name, f"{shown(free)} free at {there}", f"make room: {shown(least)} are needed" if free < least else "")
+    return Finding(name, f"{shown(free)} free at {existing}", f"free some space: {shown(least)} are needed" if free < least else "")
 
 
 def _port(settings: Settings, runs: bool) -> Finding:
-    """Whether it can be taken, where nothing runs here that has it."""
+    """Check that the port can be taken, unless the product of this home already uses it."""
     place = f"{settings.host}:{settings.port}"
     if runs or settings.port == 0:
-        return Finding("port", f"{place} is the product's own" if runs else "any that is free")
+        return Finding("port", f"{place} is used by this product" if runs else "any free port")
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -153,41 +155,43 @@ def _port(settings: Settings, runs: bool) -> Finding:
             probe.bind((settings.host, settings.port))
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            return Finding("port", place, f"it cannot be taken ({reason}): stop what has it, or choose another MEDIALEDGER_PORT")
+            return Finding(
+                "port", place, f"it cannot be used ({reason}): stop the process that uses it, or choose another MEDIALEDGER_PORT"
+            )
     return Finding("port", f"{place} is free")
 
 
 async def _database(settings: Settings) -> AsyncIterator[Finding]:
-    """One that is embedded and does not run is not started."""
+    """Yield the findings about the database. An embedded database that does not run is not started."""
     url = None if settings.database_url is None else settings.database_url.get_secret_value()
     embedded = EmbeddedPostgres(settings.home)
     if url is None and not embedded.running:
-        state = "embedded; it does not run" if embedded.exists else "embedded; there is none yet"
+        state = "embedded; it is not running" if embedded.exists else "embedded; it does not exist yet"
         yield Finding("database", f"{state}, `medialedger up` starts it")
         return
     try:
         address = limited(url or embedded.logins()[0])
         async with asyncio.timeout(_SECONDS), await Connection.connect(address, autocommit=True) as connection:
             row = await (await connection.execute(_STATE)).fetchone()
-            known = await _migrated(connection)
-            unreadable = await _unreadable(connection) if known is not None and _VAULT in known else None
+            applied = await _applied_migrations(connection)
+            unreadable = await _unreadable(connection) if applied is not None and _VAULT in applied else None
     except (psycopg.Error, TimeoutError, UnicodeError) as error:
         reason = first_line(error) if str(error) else "it does not answer"
-        yield Finding("database", "is not reached", f"{reason}: start it, or correct MEDIALEDGER_DATABASE_URL")
+        yield Finding("database", "cannot be reached", f"{reason}: start it, or correct MEDIALEDGER_DATABASE_URL")
         return
     assert row is not None, "the statement has a row"
     yield _version(row[0], row[1])
     yield _safety(dict(zip(_SAFE, row[2:5], strict=True)))
     yield _clock(row[5])
-    yield _schema(known)
+    yield _schema(applied)
     if unreadable is not None:
         yield _secrets(unreadable)
 
 
-async def _migrated(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> set[str] | None:
-    """None where the database holds no medialedger."""
-    found = await (await connection.execute("SELECT to_regclass('public.migrations')")).fetchone()
-    if found is None or found[0] is None:
+async def _applied_migrations(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> set[str] | None:
+    """Return the names of the applied migrations; None if the database holds no medialedger."""
+    row = await (await connection.execute("SELECT to_regclass('public.migrations')")).fetchone()
+    if row is None or row[0] is None:
         return None
     return {str(name) for (name,) in await (await connection.execute("SELECT name FROM migrations")).fetchall()}
 
@@ -199,8 +203,8 @@ async def _unreadable(connection: psycopg.AsyncConnection[tuple[object, ...]]) -
 
 def _secrets(unreadable: int) -> Finding:
     if not unreadable:
-        return Finding("secrets", "all fit the master key")
-    return Finding("secrets", f"{unreadable} fit no master key", f"they cannot be decrypted: {LOST_KEY}")
+        return Finding("secrets", "all can be decrypted with the master key")
+    return Finding("secrets", f"{unreadable} are encrypted with another master key", f"they cannot be decrypted: {LOST_KEY}")
 
 
 def _version(number: int, name: str) -> Finding:
@@ -210,50 +214,50 @@ def _version(number: int, name: str) -> Finding:
 
 def _safety(values: dict[str, str]) -> Finding:
     off = [name for name, value in values.items() if value == "off"]
-    wrong = "; ".join(f"{name} is off, so a crash may lose what was acknowledged: set it to on" for name in off)
+    wrong = "; ".join(f"{name} is off, so a crash may lose acknowledged writes: set it to on" for name in off)
     return Finding("durability", ", ".join(f"{name} {value}" for name, value in values.items()), wrong)
 
 
 def _clock(there: datetime) -> Finding:
     apart = abs((system_clock() - there).total_seconds())
-    wrong = "set both by NTP: `timedatectl set-ntp true`" if apart > _MOST_APART else ""
-    return Finding("clock", f"{apart:.1f} s from the database's", wrong)
+    wrong = "synchronize both with NTP: `timedatectl set-ntp true`" if apart > _MOST_APART else ""
+    return Finding("clock", f"{apart:.1f} s off the database's clock", wrong)
 
 
-def _schema(known: set[str] | None) -> Finding:
-    if known is None:
-        return Finding("schema", "the database holds no medialedger yet; `medialedger up` or `medialedger migrate` makes one")
+def _schema(applied: set[str] | None) -> Finding:
+    if applied is None:
+        return Finding("schema", "the database holds no medialedger yet; `medialedger up` or `medialedger migrate` creates one")
     needed = {step.name for step in migrations()}
     wrong = []
-    if missing := sorted(needed - known):
-        wrong.append(f"{len(missing)} migrations are missing: `medialedger migrate`, or a start of the product")
-    if newer := sorted(known - needed):
-        wrong.append(f"a newer build made {', '.join(newer)}: run that build")
-    return Finding("schema", f"{len(needed & known)} of {len(needed)} migrations", "; ".join(wrong))
+    if missing := sorted(needed - applied):
+        wrong.append(f"{len(missing)} migrations are missing: run `medialedger migrate`, or start the product")
+    if newer := sorted(applied - needed):
+        wrong.append(f"a newer build applied {', '.join(newer)}: run that build")
+    return Finding("schema", f"{len(needed & applied)} of {len(needed)} migrations", "; ".join(wrong))
 
 
 async def _program(name: str, option: str, *, home: Path) -> Finding:
-    """Whether it is found, and runs."""
+    """Check that the program is installed and runs."""
     path = find(name, verdicts=Verdicts(home))
     if path is None:
-        return Finding(name, "is not found", missing(name))
+        return Finding(name, "not found", missing(name))
     try:
         process = await asyncio.create_subprocess_exec(
             path, option, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
         async with asyncio.timeout(_LONG):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except (OSError, TimeoutError) as error:
-        return Finding(name, str(path), f"it does not run ({error or 'it does not end'}): install it again")
-    first = said.decode(errors="replace").strip().partition("\n")[0][:_SHOWN]
+        return Finding(name, str(path), f"it cannot be run ({error or 'it does not end'}): install it again")
+    first = output.decode(errors="replace").strip().partition("\n")[0][:_SHOWN]
     wrong = "" if process.returncode == 0 else f"it ends with status {process.returncode}: install it again"
     own = shutil.which(name)
-    aside = "" if own is None or Path(own) == path else f"; {own} is left aside, `medialedger doctor --media` tries it"
+    aside = "" if own is None or Path(own) == path else f"; {own} is not used until `medialedger doctor --media` has tried it"
     return Finding(name, f"{path}: {first}{aside}", wrong)
 
 
 def _sandbox() -> Finding:
-    """What a process of steps can give up here, tried in one that ends at once."""
+    """Check which privileges a process of steps can give up here, by trying it in a process that ends at once."""
     command = [sys.executable, "-c", _CONFINED]
     try:
         tried = subprocess.run(command, timeout=_LONG, check=False, capture_output=True, text=True)  # noqa: S603
@@ -266,23 +270,23 @@ def _sandbox() -> Finding:
     )
 
 
-def _packages(known: Mapping[str, Sequence[str]]) -> Finding:
-    """Whether another distribution has modules under a name of ours: whichever is removed first takes files of the other one along.
-    `known` are the distributions that provide each name."""
+def _packages(distributions: Mapping[str, Sequence[str]]) -> Finding:
+    """Check that no other distribution has modules under a name of ours: removing either of them deletes files of the other.
+    `distributions` holds the distributions that provide each name."""
     wrong = []
     for name in _PACKAGES:
-        others = sorted({other for other in known.get(name, ()) if other.lower() != "medialedger"})
+        others = sorted({other for other in distributions.get(name, ()) if other.lower() != "medialedger"})
         if others:
             wrong.append(
-                f"{', '.join(others)} brings a package {name} too: install it in another environment, and medialedger again"
+                f"{', '.join(others)} also contains a package {name}: install it in another environment, and medialedger again"
             )
         elif getattr(import_module(name), "__file__", None) is None:
             wrong.append(f"files of the package {name} are missing: install medialedger again")
-    return Finding("packages", f"{', '.join(_PACKAGES)} are the product's own", "; ".join(wrong))
+    return Finding("packages", f"{', '.join(_PACKAGES)} belong to the product", "; ".join(wrong))
 
 
 async def _kafka(servers: str) -> Finding:
-    """Whether one of the brokers accepts connections."""
+    """Check that one of the brokers accepts connections."""
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         try:

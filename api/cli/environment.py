@@ -1,4 +1,5 @@
-"""Variables that say where commands go: they are about the person who types, and no settings of the product."""
+"""The environment variables that say where commands go. They belong to the person at the shell, and are not settings of the
+product."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ def environment() -> Mapping[str, str]:
     return os.environ  # noqa: TID251 - not a setting
 
 
-def given(name: str) -> str | None:
-    """An empty variable counts as one that is not set."""
+def variable(name: str) -> str | None:
+    """Return the value of a variable; None if it is unset or empty."""
     return environment().get(name, "").strip() or None
 
 
 def home() -> Path:
-    """As the settings have it, without their imports."""
-    return Path(given("MEDIALEDGER_HOME") or ".medialedger").expanduser().absolute()
+    """Return the home as the settings define it, without their imports."""
+    return Path(variable("MEDIALEDGER_HOME") or ".medialedger").expanduser().absolute()

@@ -1,4 +1,4 @@
-"""What a look at an installation found, and what a person should do."""
+"""The findings of a check of an installation, and what a person should do about them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from api.cli.printable import aligned, printable
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`attention`: what is wrong and what to do; empty where nothing is."""
+    """A finding. `attention` says what is wrong and what to do; it is empty if nothing is wrong."""
 
     name: str
     text: str
     attention: str = ""
 
 
-def print_findings(found: Sequence[Finding], *, form: str) -> None:
-    """As text, a line that begins with ! says what needs attention."""
+def print_findings(findings: Sequence[Finding], *, form: str) -> None:
+    """Print the findings. In the text form, a line that begins with ! says what needs attention."""
     if form == JSON:
-        print(json_text(list(map(asdict, found))))
+        print(json_text(list(map(asdict, findings))))
         return
     if form == NDJSON:
-        print("\n".join(json_line(asdict(one)) for one in found))
+        print("\n".join(json_line(asdict(finding)) for finding in findings))
         return
-    for line, one in zip(aligned([(one.name, one.text) for one in found]), found, strict=True):
+    for line, finding in zip(aligned([(finding.name, finding.text) for finding in findings]), findings, strict=True):
         print(line)
-        for wrong in filter(None, one.attention.split("; ")):
+        for wrong in filter(None, finding.attention.split("; ")):
             print(f"  ! {printable(wrong)}")

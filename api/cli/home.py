@@ -1,4 +1,4 @@
-"""The home: the directory with the data of an installation, and its lock file. One `up` at a time runs on a home."""
+"""The home: the directory with the data of an installation, and its lock file. Only one `up` at a time runs on a home."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from api.kernel.shell_access import holder_text, withdraw
 from api.wiring.startup import StartError
 
 PUBLISHED = "published"
-"""The folder of the home that the demo publishes into, where the operator has set no other."""
+"""The folder of the home that the demo publishes into, unless the operator has set another."""
 _ACL = "system.posix_acl_access"
 logger = logging.getLogger(__name__)
 
 
 def create_home(home: Path) -> None:
-    """Create the directory with mode 0700, and close one that is open to other users. Raises `StartError` if it cannot be written
-    to, before anything else has started."""
+    """Create the directory with mode 0700, and close one that is open to other users. Raise `StartError` if it is not writable,
+    before anything else has started."""
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         _close(home)
@@ -35,9 +35,9 @@ def create_home(home: Path) -> None:
 
 
 def _close(home: Path) -> None:
-    """Only root and the owner of a directory may change its mode; a home of somebody else is refused or left by what follows.
-
-    With an access control list the group's bit for execution is the mask of the list: it lets through single accounts only."""
+    """Remove the access of other users. Only root and the owner of a directory may change its mode; later steps refuse another
+    user's home or leave its mode alone. With an access control list the group's execute bit is the mask of the list, which only
+    admits single accounts."""
     status = home.stat()
     listed = _ACL in os.listxattr(home)
     closed = stat.S_IMODE(status.st_mode) & (0o710 if listed else 0o700)
@@ -48,8 +48,8 @@ def _close(home: Path) -> None:
 
 @contextmanager
 def lock_home(home: Path) -> Iterator[None]:
-    """Hold the lock file. The kernel releases the lock whenever the process ends; the process id in the file is for people. What
-    an earlier product has announced is taken away."""
+    """Hold the lock file. The kernel releases the lock whenever the process ends; the process id in the file is for people. The
+    announcement of an earlier product is removed."""
     with _lock_file(home) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,7 +68,7 @@ def lock_home(home: Path) -> Iterator[None]:
 
 
 def _lock_file(home: Path) -> TextIO:
-    """Raises `StartError`. A link is not followed: what it leads to would be overwritten."""
+    """Open the lock file. Raise `StartError` if that fails. A link is not followed: its target would be overwritten."""
     try:
         return open(os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+")
     except OSError as error:

@@ -1,7 +1,6 @@
-"""The REST API over HTTP, as commands call it: bounded, without redirects, with a plain sentence for what goes wrong.
-
-It is the standard library's client: the product's guarded one keeps a server from its own network, and imports a third of a second.
-"""
+"""The REST API over HTTP, as commands call it: bounded, without redirects, with a plain sentence for each failure. It uses the
+standard library's client: the product's guarded client refuses addresses in its own network, and its import takes a third of a
+second."""
 
 from __future__ import annotations
 
@@ -19,14 +18,14 @@ from api.kernel.version import product_version
 from api.wiring.startup import StartError
 
 _SECONDS: Final = 30.0
-"""For a connection, and between two pieces of an answer."""
+"""The timeout for a connection, and between two pieces of an answer."""
 _WHOLE: Final = 120.0
-"""Seconds for an answer that is read at once."""
+"""The timeout in seconds for an answer that is read into memory."""
 _PIECE: Final = 64 * 1024
 
 
 def checked_url(url: str) -> str:
-    """An address without a slash at its end. Raises `StartError` for what is none."""
+    """Return the address without trailing slashes. Raise `StartError` for an invalid one."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -40,7 +39,7 @@ def checked_url(url: str) -> str:
 
 
 class HttpApi(RestApi):
-    """On one connection, which is opened by the first request. `key`: the API key; never shown."""
+    """The API over one connection, which the first request opens. `key` is the API key; it is never shown."""
 
     def __init__(self, url: str, key: str | None, *, label: str | None = None, local: bool = False) -> None:
         self.label = label or url
@@ -59,14 +58,14 @@ class HttpApi(RestApi):
             self._connection = None
 
     def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
-        response = self._sent(method, target, body=body, client=client)
+        response = self._send(method, target, body=body, client=client)
         deadline, pieces, size = time.monotonic() + _WHOLE, list[bytes](), 0
         for piece in self._pieces(response):
             size += len(piece)
             if size > MOST:
                 raise self._failed(f"an answer of more than {MOST // 1024 // 1024} MiB")
             if time.monotonic() > deadline:
-                raise self._failed(f"an answer that takes more than {_WHOLE:.0f} s")
+                raise self._failed(f"an answer that took more than {_WHOLE:.0f} s")
             pieces.append(piece)
         response.close()  # the connection is free for the next request
         headers = {name.lower(): value for name, value in response.getheaders()}
@@ -75,8 +74,8 @@ class HttpApi(RestApi):
         return Answer(response.status, headers, b"".join(pieces))
 
     def download(self, target: str, write: Callable[[bytes], object]) -> None:
-        """Write an answer of any length piece by piece. Nothing is written of one that is no success."""
-        response = self._sent("GET", target)
+        """Write an answer of any length piece by piece. Nothing is written unless the status is 200."""
+        response = self._send("GET", target)
         if response.status != 200:
             answer = Answer(response.status, {"content-type": response.getheader("content-type") or ""}, response.read(_PIECE))
             self.close()
@@ -86,13 +85,13 @@ class HttpApi(RestApi):
         response.close()
 
     def text(self, target: str) -> str:
-        """An answer that is a text, such as a signed note."""
+        """Return a text answer, such as a signed note."""
         answer = self.exchange("GET", target, body=None)
         if answer.status != 200:
             raise self._error(answer, target)
         return answer.body.decode(errors="replace")
 
-    def _sent(self, method: str, target: str, *, body: bytes | None = None, client: str | None = None) -> HTTPResponse:
+    def _send(self, method: str, target: str, *, body: bytes | None = None, client: str | None = None) -> HTTPResponse:
         headers = {"Accept": "application/json", "User-Agent": f"medialedger/{product_version()}"}
         if self._key is not None:
             headers["API-KEY"] = self._key
@@ -103,7 +102,7 @@ class HttpApi(RestApi):
         for again in (True, False):
             reused = self._connection is not None
             try:
-                connection = self._connection = self._connection or self._opened()
+                connection = self._connection = self._connection or self._connect()
                 connection.request(method, self._parts.path + target, body=body, headers=headers)
                 return connection.getresponse()
             except (RemoteDisconnected, ConnectionError, BrokenPipeError) as error:
@@ -113,16 +112,16 @@ class HttpApi(RestApi):
             except (OSError, HTTPException, ValueError) as error:
                 self.close()
                 raise ApiError(self._sentence(error)) from None
-        raise AssertionError("the second turn returns or raises")
+        raise AssertionError("the second pass returns or raises")
 
-    def _opened(self) -> HTTPConnection:
+    def _connect(self) -> HTTPConnection:
         host, port = self._parts.hostname or "", self._parts.port
         if self._parts.scheme == "https":
             return HTTPSConnection(host, port, timeout=_SECONDS, context=ssl.create_default_context())
         return HTTPConnection(host, port, timeout=_SECONDS)
 
     def _pieces(self, response: HTTPResponse) -> Iterator[bytes]:
-        """To the end that the answer's head names."""
+        """Yield the pieces of an answer. Raise `ApiError` if it is shorter than its head announces."""
         length, size = response.getheader("content-length"), 0
         try:
             while piece := response.read1(_PIECE):
@@ -132,25 +131,25 @@ class HttpApi(RestApi):
             self.close()
             raise ApiError(self._sentence(error)) from None
         if length is not None and length.isdigit() and size < int(length):
-            raise self._failed("an answer that ends too early")
+            raise self._failed("an answer that ended too early")
 
     def _failed(self, what: str) -> ApiError:
         self.close()
-        return ApiError(f"{self.label} sends {what}")
+        return ApiError(f"{self.label} sent {what}")
 
     def _sentence(self, error: Exception) -> str:
         match error:
             case ssl.SSLCertVerificationError():
                 certificate = f"the certificate of {self._parts.hostname} is not trusted: {error.verify_message}"
-                return printable(f"{certificate}; SSL_CERT_FILE names a file of certificates that are")
+                return printable(f"{certificate}; set SSL_CERT_FILE to a file of trusted certificates")
             case ssl.SSLError():
                 return f"{self.label} does not speak TLS"
             case socket.gaierror():
-                return f"there is no host {self._parts.hostname}"
+                return f"the host {self._parts.hostname} does not exist"
             case ConnectionRefusedError():
                 return f"nothing listens at {self.label}"
             case TimeoutError():
-                return f"{self.label} does not answer within {_SECONDS:.0f} s"
+                return f"{self.label} did not answer within {_SECONDS:.0f} s"
             case RemoteDisconnected() | ConnectionError():
                 return f"{self.label} closed the connection without an answer"
             case OSError():
@@ -160,5 +159,5 @@ class HttpApi(RestApi):
 
 def _checked_key(key: str | None) -> str | None:
     if key is not None and (not key.isascii() or not key.isprintable() or not key.strip()):
-        raise StartError("the API key has characters that no key has")
+        raise StartError("the API key contains invalid characters")
     return key

@@ -1,4 +1,4 @@
-"""The REST API in the process of a command, on the database of this home: for when no product runs there."""
+"""The REST API in the process of a command, on the database of this home, for commands that run while no product does."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import StartError
 
 _HOST: Final = b"localhost"
-_NOT_BEGUN: Final = r"coroutine '(_answered|_AsyncGeneratorContextManager\.__a(enter|exit)__)' was never awaited"
-"""Ctrl+C may come between the making of a coroutine and its first step."""
+_NOT_BEGUN: Final = r"coroutine '(_answer|_AsyncGeneratorContextManager\.__a(enter|exit)__)' was never awaited"
+"""Ctrl+C may come between the creation of a coroutine and its first step."""
 
 
 class InProcessApi(RestApi):
-    """Opened at once, so that a database that is missing is told before anything is asked. The caller is the user of the shell."""
+    """The API of this home. It is opened at once, so that a missing database is reported before the first request. The caller is
+    the user of the shell."""
 
     label = "the product of this home"
     local = True
@@ -36,9 +37,9 @@ class InProcessApi(RestApi):
     def __init__(self, settings: Settings | None = None) -> None:
         warnings.filterwarnings("ignore", _NOT_BEGUN, RuntimeWarning)
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-        self._opened = _open(settings or _settings())
+        self._product_context = _open(settings or _settings())
         try:
-            self._product = self._runner.run(self._opened.__aenter__())
+            self._product = self._runner.run(self._product_context.__aenter__())
         except EXPECTED_ERRORS as error:
             self._runner.close()
             raise StartError(str(error)) from None
@@ -48,14 +49,14 @@ class InProcessApi(RestApi):
 
     def close(self) -> None:
         try:
-            self._runner.run(self._opened.__aexit__(None, None, None))
+            self._runner.run(self._product_context.__aexit__(None, None, None))
         finally:
             self._runner.close()
 
     def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
         headers = [(b"client", client.encode())] if client is not None else []
         try:
-            return self._runner.run(_answered(self._product, method, target, body=body, headers=headers))
+            return self._runner.run(_answer(self._product, method, target, body=body, headers=headers))
         except EXPECTED_ERRORS as error:
             raise StartError(str(error)) from None
 
@@ -69,9 +70,9 @@ def _settings() -> Settings:
 
 @asynccontextmanager
 async def _open(settings: Settings) -> AsyncIterator[Product]:
-    async with open_database(settings) as found:
+    async with open_database(settings) as database:
         caller = Caller(shell.user_of_shell(), frozenset({Role.ADMIN}))
-        product = await build(settings, found.url, owner=found.owner, caller=caller)
+        product = await build(settings, database.url, owner=database.owner, caller=caller)
         try:
             await product.start_answering()
             yield product
@@ -79,9 +80,7 @@ async def _open(settings: Settings) -> AsyncIterator[Product]:
             await product.stop()
 
 
-async def _answered(
-    product: Product, method: str, target: str, *, body: bytes | None, headers: list[tuple[bytes, bytes]]
-) -> Answer:
+async def _answer(product: Product, method: str, target: str, *, body: bytes | None, headers: list[tuple[bytes, bytes]]) -> Answer:
     path, _, query = target.partition("?")
     headers = [*headers, (b"host", _HOST), (b"accept", b"application/json"), (b"api-key", b"-")]
     if body is not None:

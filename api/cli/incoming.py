@@ -1,4 +1,5 @@
-"""Sources that `medialedger media ingest` brings in: below the media root, where steps can read them, until their job has ended."""
+"""The sources of `medialedger media ingest`. They are stored below the media root, where steps can read them, until their job has
+ended."""
 
 from __future__ import annotations
 
@@ -20,22 +21,22 @@ if TYPE_CHECKING:
 
 _INCOMING: Final = "incoming"
 _PART: Final = 64 * MIB
-"""Of an upload, which has at most 10,000 parts."""
+"""The bytes of a part of an upload, which has at most 10,000 parts."""
 
 
-async def brought(file: Path, settings: Settings, *, event: UUID) -> str:
-    """The path below the media root: of the file itself if it lies there, else of a copy."""
+async def bring_in(file: Path, settings: Settings, *, event: UUID) -> str:
+    """Return the path below the media root: of the file itself if it is stored there, else of a copy."""
     name = file.name if segment_fault(file.name) is None else "source"
     store = _store(settings)
     if store is None:
-        return str(await asyncio.to_thread(_copied, file, settings.media_directory, event, name))
+        return str(await asyncio.to_thread(_copy, file, settings.media_directory, event, name))
     key = f"{_INCOMING}/{event}/{name}"
     await _upload(store, key, file)
     return key
 
 
 async def remove(path: str, settings: Settings, *, event: UUID) -> None:
-    """Delete the copy. A file that was there stays."""
+    """Delete the copy. A file that was below the media root before stays."""
     store = _store(settings)
     if store is not None:
         await store.delete([path])
@@ -63,7 +64,7 @@ async def _upload(store: ObjectStore, key: str, file: Path) -> None:
         raise
 
 
-def _copied(file: Path, root: Path, event: UUID, name: str) -> Path:
+def _copy(file: Path, root: Path, event: UUID, name: str) -> Path:
     inside = file.resolve()
     if inside.is_relative_to(root.resolve()):
         return inside.relative_to(root.resolve())

@@ -1,4 +1,4 @@
-"""The parameters of a job, as a person gives them: in a file, and on the command line."""
+"""The parameters of a job, from a file and from the command line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from api.wiring.startup import StartError
 
 
 def parameters(args: Namespace) -> dict[str, Any]:
-    """Those of the file, and over them those of the command line."""
-    given: Any = {}
+    """Return the parameters of the file, overridden by those of the command line."""
+    values: Any = {}
     if args.file is not None:
         try:
-            given = json.loads(secret_text(args.file))
+            values = json.loads(secret_text(args.file))
         except ValueError:
             raise StartError("the parameters are not JSON") from None
-        if not isinstance(given, dict):
+        if not isinstance(values, dict):
             raise StartError("the parameters are not a JSON object")
-    return {**given, **dict(args.parameters)}
+    return {**values, **dict(args.parameters)}

@@ -1,6 +1,5 @@
-"""The progress of jobs, live: on a terminal a bar for each running task, on a pipe a line for each change.
-
-Jobs and tasks are documents as the job engine shows them."""
+"""The live progress of jobs: on a terminal a bar for each running task, on a pipe a line for each change. Jobs and tasks are
+documents of the job engine's API."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:  # commands that call the API do not need the database
     from projections.job.queries import JobRow
 
 MAX_SHOWN: Final = 100
-"""The maximum of running jobs on the screen."""
+"""The maximum number of running jobs on the screen."""
 TERMINAL: Final = ("completed", "broken", "failed")
 _UNDER_WAY: Final = ("running", "publishing")
 _NOT_BEGUN: Final = ("waiting", "ready")
@@ -36,40 +35,40 @@ class Lines:
         self._before: dict[tuple[int, int], str] = {}
 
     def show(self, jobs: Sequence[Job], tasks: Sequence[Task]) -> None:
-        for line in self.changed_lines(jobs, [(one, progress_text(one)) for one in tasks]):
+        for line in self.changed_lines(jobs, [(task, progress_text(task)) for task in tasks]):
             print(line, flush=True)
 
     def changed_lines(self, jobs: Sequence[Job], tasks: Sequence[tuple[Task, str]]) -> list[str]:
-        """The lines that differ from the last call. `tasks`: each with the text of its progress."""
+        """Return the lines that differ from the last call. `tasks` pairs each task with the text of its progress."""
         now: dict[tuple[int, int], str] = {}
-        for one in jobs:
-            key = one["id"]
+        for job in jobs:
+            key = job["id"]
             own = {
                 (key, task["task_id"]): _task_line(task, progress)
                 for task, progress in tasks
                 if task["job_id"] == key and _is_shown(task)
             }
-            job = {(key, 0): _job_line(one)}
-            now |= {**own, **job} if job_state(one) in TERMINAL else {**job, **own}
+            job_line = {(key, 0): _job_line(job)}
+            now |= {**own, **job_line} if job_state(job) in TERMINAL else {**job_line, **own}
         new = [line for key, line in now.items() if self._before.get(key) != line]
         self._before = now
         return new
 
 
-class Watched:
-    """Which jobs are looked at: some until they have ended, or all that run until it is interrupted."""
+class JobSelection:
+    """The jobs to watch: given ones until they have ended, or all running jobs until the command is interrupted."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         self.until_ended = bool(ids)
         self.followed = set(ids)
 
     def ids(self, running: Sequence[Job]) -> Sequence[int]:
-        """A job that was running the last time is read once more, to show how it ended."""
+        """Return the ids of the jobs to read. A job that was running the last time is read once more, to show how it ended."""
         if not self.until_ended:
             self.followed |= {job["id"] for job in running}
         return sorted(self.followed)
 
-    def goes_on(self, jobs: Sequence[Job]) -> bool:
+    def continues(self, jobs: Sequence[Job]) -> bool:
         self.followed = {job["id"] for job in jobs if self._is_followed(job)}
         return bool(self.followed) or not self.until_ended
 
@@ -100,7 +99,7 @@ def task_document(task: TaskProgress) -> Task:
 
 
 def job_state(job: Job) -> str:
-    """`failed` is a state of its own for people."""
+    """Return the state of a job for people, where `failed` is a state of its own."""
     state = str(job.get("queue_state"))
     return "failed" if job.get("failed") and state == "completed" else state
 
@@ -110,7 +109,7 @@ def state_of(row: JobRow) -> str:
 
 
 def progress_text(task: Task) -> str:
-    """The progress of a running task; empty for any other task."""
+    """Return the progress of a running task; an empty text for any other task."""
     if not is_under_way(task):
         return ""
     return "  ".join([f"{task['fraction']:.0%}", *([printable(task["message"])] if task["message"] else [])])

@@ -1,4 +1,4 @@
-"""Follows jobs on the database, and waits while it is away."""
+"""Follows jobs on the database, and waits while the database is unavailable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from api.cli.job_progress import Job, Task, Watched, job_document, task_document
+from api.cli.job_progress import Job, JobSelection, Task, job_document, task_document
 from api.cli.polling import INTERVAL, retry_unavailable
 from api.cli.progress_screen import screen
 from projections.job.board import BoardQueries
@@ -14,17 +14,17 @@ from projections.job.queries import JobFilter, JobQueries
 
 
 async def watch(jobs: JobQueries, boards: BoardQueries, *, ids: Sequence[int]) -> None:
-    """Until these jobs have ended."""
+    """Show the progress of these jobs until they have ended."""
 
     async def read(wanted: Sequence[int]) -> tuple[list[Job], list[Task]]:
         rows = (await jobs.search(JobFilter(limit=len(wanted), job_ids=wanted, descending=False))).rows
         return list(map(job_document, rows)), list(map(task_document, await boards.tasks(wanted)))
 
-    watched = Watched(ids)
+    selection = JobSelection(ids)
     with screen() as shown:
         while True:
-            found, tasks = await retry_unavailable(partial(read, watched.ids(())))
-            shown.show(found, tasks)
-            if not watched.goes_on(found):
+            documents, tasks = await retry_unavailable(partial(read, selection.ids(())))
+            shown.show(documents, tasks)
+            if not selection.continues(documents):
                 return
             await asyncio.sleep(INTERVAL)

@@ -1,4 +1,4 @@
-"""`medialedger jobs submit` on the database: for any client. The other actions call the REST API."""
+"""`medialedger jobs submit` on the database, for any client. The other actions call the REST API."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _ADMIN = "admin"
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    given = await asyncio.to_thread(parameters, args)
-    job = NewJob(client=args.client or _ADMIN, workflow=args.workflow, parameters=given, priority=args.priority)
+    job_parameters = await asyncio.to_thread(parameters, args)
+    job = NewJob(client=args.client or _ADMIN, workflow=args.workflow, parameters=job_parameters, priority=args.priority)
     try:
         async with open_vault(settings) as (wired, vault):
             records = RecordQueries(wired.database, RECORDS)
@@ -38,23 +38,23 @@ async def run(args: Namespace, settings: Settings) -> int:
             )
             accepted = await handlers.submit_job(job, invocation=shell.invocation())
             print(f"job {accepted.aggregate.number}", flush=True)
-            return await _waited(wired, accepted.aggregate.number) if args.wait else 0
+            return await _wait(wired, accepted.aggregate.number) if args.wait else 0
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
 
 
-async def _waited(wired: Core, number: int) -> int:
-    """Interrupted, it leaves the job to the workers."""
+async def _wait(wired: Core, number: int) -> int:
+    """Follow the job to its end and return the exit code. On an interruption the workers continue the job."""
     jobs = JobQueries(wired.database)
     try:
         await watch(jobs, BoardQueries(wired.database), ids=[number])
     except asyncio.CancelledError:
-        print(f"medialedger: the job goes on; `medialedger jobs watch {number}` shows how far it is", file=sys.stderr)
+        print(f"medialedger: the job continues; `medialedger jobs watch {number}` shows its progress", file=sys.stderr)
         raise
     row = await jobs.by_id(number)
     job = await wired.streams.load(Job.stream(number))
     if row is None or not isinstance(job, Job):
-        raise StartError(f"job {number} is gone")
+        raise StartError(f"job {number} does not exist any more")
     if row.failed or row.state is not JobState.COMPLETED:
         reasons = [task.error for task in job.tasks.values() if task.error]
         raise StartError(f"job {number} is {state_of(row)}" + "".join(f": {reason}" for reason in reasons[-1:]))

@@ -1,7 +1,5 @@
-"""`medialedger keys`: import and export content keys, replace the master key, check a packager's document.
-
-It needs the master key file: without it nothing in the vault can be decrypted.
-"""
+"""`medialedger keys`: imports and exports content keys, replaces the master key, and checks a packager's document. It needs the
+master key file: without it nothing in the vault can be decrypted."""
 
 from __future__ import annotations
 
@@ -24,9 +22,9 @@ from api.speke.key_document import InvalidKeyDocument, document_of, keys_of
 from api.wiring.core import Core, prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import LOST_KEY, StartError
-from api.wiring.workers import prepared
+from api.wiring.workers import prepared_core
 from domain.client.aggregate import Client
-from domain.content_key.aggregate import ContentKey, Usage
+from domain.content_key.aggregate import Usage
 from domain.content_key.commands import RecordUsage
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.kernel.encryption import KeyRing, fingerprint
@@ -74,11 +72,11 @@ async def _import(args: Namespace, settings: Settings) -> int:
 
 
 async def _export(args: Namespace, settings: Settings) -> int:
-    """An export is recorded in the log as a use of each key."""
+    """Write the keys of one content to a file. The export is recorded in the log as a use of each key."""
     async with open_vault(settings) as (wired, vault):
         page = await ContentKeyQueries(wired.database).of_content(args.content_id, client=args.client, window=Window(LARGEST))
         if not page.results:
-            raise NotFound(ContentKey.KIND, f"of the content {args.content_id} for the client {args.client}")
+            raise StartError(f"{args.client} has no content keys for {args.content_id}")
         if page.total > len(page.results):
             raise StartError(f"the content has {page.total} keys; at most {LARGEST} can be exported")
         invocation = shell.invocation()
@@ -93,74 +91,75 @@ async def _export(args: Namespace, settings: Settings) -> int:
 
 
 async def _rotate(args: Namespace, settings: Settings) -> int:
-    """The files change first, then the database: a process killed between two steps leaves files that can decrypt everything."""
+    """Rotate the master key. The files change first, then the database: a process killed between two steps leaves files that can
+    decrypt everything."""
     path: Path = settings.master_key_file
-    async with open_database(settings) as found:
-        check_owner(found)
-        await prepared(found.url, path, owner=found.owner)
+    async with open_database(settings) as database:
+        check_owner(database)
+        await prepared_core(database.url, path, owner=database.owner)
         new = first_master_key(args.new_key_file)
         replace_master_key(path, new)
         old = previous_master_key(path)
         if old is None:
-            raise StartError(f"{args.new_key_file} holds the master key that is in use already")
-        async with Database.of_owner(found.owner, size=2) as owner:
+            raise StartError(f"{args.new_key_file} holds the current master key")
+        async with Database.of_owner(database.owner, size=2) as owner:
             ring = KeyRing(new, previous=old)
             rotation = Rotation(owner, ring=ring, old=fingerprint(old))
             await rotation.begin()
-            await rotation.switch(partial(_say_who_waits, new=fingerprint(new), said=set()))
+            await rotation.switch(partial(_report_waiting, new=fingerprint(new), printed=set()))
             count = await rotation.run(_progress)
-            left = await unreadable_secrets(owner)
+            unreadable = await unreadable_secrets(owner)
         forget_previous_master_key(path)
     print(f"{count} secrets are sealed under the new master key, which is in {path}")
-    if left:
-        print(f"{left} other secrets fit neither key, and stay as they are; {LOST_KEY}")
+    if unreadable:
+        print(f"{unreadable} other secrets can be decrypted with neither key, and are unchanged; {LOST_KEY}")
     return 0
 
 
-def _say_who_waits(processes: Sequence[LivingProcess], *, new: str, said: set[str]) -> None:
-    """On stderr, once for each process and what it lacks."""
-    for one in processes:
-        if one.master_keys is None:
-            what = "is of an older build, which does not take up a new key: end it, or start the present build there"
-        elif new in one.master_keys:
-            what = "holds the new key, and does not encrypt with it yet"
+def _report_waiting(processes: Sequence[LivingProcess], *, new: str, printed: set[str]) -> None:
+    """Print on stderr which processes the rotation waits for and why, once for each process and reason."""
+    for process in processes:
+        if process.master_keys is None:
+            what = "belongs to an older build, which cannot load a new key: stop it, or start the current build there"
+        elif new in process.master_keys:
+            what = "holds the new key, but does not encrypt with it yet"
         else:
-            what = f"holds the old key only; it takes up master.key and master.key.previous of {one.host} within seconds"
-        line = f"waiting for process {one.pid} on {printable(one.host)}: it {what}"
-        if line not in said:
+            what = f"holds only the old key; it loads master.key and master.key.previous of {process.host} within seconds"
+        line = f"waiting for process {process.pid} on {printable(process.host)}: it {what}"
+        if line not in printed:
             print(line, file=sys.stderr, flush=True)
-            said.add(line)
+            printed.add(line)
 
 
 async def _replace_lost(args: Namespace, settings: Settings) -> int:
-    """What is encrypted with the lost key stays as it is."""
+    """Give the database a new master key. Secrets that are encrypted with the lost key stay as they are."""
     path: Path = settings.master_key_file
-    async with open_database(settings) as found:
-        check_owner(found)
-        await prepare(found.url, owner=found.owner)
-        async with Database.of_owner(found.owner, size=1) as owner:
+    async with open_database(settings) as database:
+        check_owner(database)
+        await prepare(database.url, owner=database.owner)
+        async with Database.of_owner(database.owner, size=1) as owner:
             named = await named_keys(owner)
             if named is None:
-                raise StartError("this database has no master key yet; the next start makes one")
-            await _check_lost(owner, named, held={fingerprint(key) for key in readable_master_keys(path)})
+                raise StartError("this database has no master key yet; the next start creates one")
+            await _check_lost(owner, named, available={fingerprint(key) for key in readable_master_keys(path)})
             confirm(args, "give up everything that is encrypted with the lost master key")
             new = first_master_key(args.new_key_file)
             if has_master_key(path) and master_key(path) != new:
                 raise StartError(f"{path} holds another key, perhaps that of another database: move it away first")
             replace_master_key(path, new)
             await replace_lost_key(owner, KeyRing(new))
-            left = await unreadable_secrets(owner)
-    print(f"the database uses the master key in {path} from now on; {left} secrets fit no key: set them again")
+            unreadable = await unreadable_secrets(owner)
+    print(f"the database now uses the master key in {path}; {unreadable} secrets cannot be decrypted with it: set them again")
     return 0
 
 
-async def _check_lost(database: Database, named: NamedKeys, *, held: set[str]) -> None:
-    """Raises `StartError` where somebody has the keys that the database uses."""
-    if named.all <= held:
-        raise StartError("the master key of this database is there, so it is not lost: `medialedger keys rotate` replaces it")
-    for one in await living(database):
-        if named.all <= set(one.master_keys or ()):
-            where = f"the process {one.pid} on {printable(one.host)}"
+async def _check_lost(database: Database, named: NamedKeys, *, available: set[str]) -> None:
+    """Raise `StartError` if the files or a living process hold the keys that the database uses."""
+    if named.all <= available:
+        raise StartError("the master key of this database exists, so it is not lost: `medialedger keys rotate` replaces it")
+    for process in await living(database):
+        if named.all <= set(process.master_keys or ()):
+            where = f"the process {process.pid} on {printable(process.host)}"
             raise StartError(f"{where} holds the master key, so it is not lost; stop it first")
 
 
@@ -183,7 +182,7 @@ async def _dry_run(args: Namespace, settings: Settings) -> int:
     for message in errors:
         print(printable(message))
     if not errors:
-        print("the document would be answered")
+        print("the document is valid: it would be answered")
     return 1 if errors else 0
 
 

@@ -37,12 +37,12 @@ _CONCURRENT = 64
 
 async def run(args: Namespace, settings: Settings) -> int:
     if args.remove:
-        confirm(args, f"delete {args.events} Events and the rooms of the sample, with what was changed of them")
+        confirm(args, f"delete {args.events} Events and the rooms of the sample, including later changes to them")
         return await asyncio.to_thread(_remove, args.events)
     async with open_core(settings) as wired:
         webhooks = await RecordQueries(wired.database, RECORDS).all(Webhook.KIND, without_parent=True)
-        if told := sum(row.details.disabled_at is None for row in webhooks):
-            confirm(args, f"send notifications of {args.events} Events to {told} webhooks")
+        if active := sum(row.details.disabled_at is None for row in webhooks):
+            confirm(args, f"send notifications of {args.events} Events to {active} webhooks")
         started = time.perf_counter()
         rooms, events = sample.rooms(), list(sample.events(args.events, first_day=sample.first_day(args.around)))
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as progress:
@@ -51,13 +51,17 @@ async def run(args: Namespace, settings: Settings) -> int:
             await loader.all(loader.room(room.id, room.values) for room in rooms)
             await loader.all(loader.event(event) for event in events)
         seconds = time.perf_counter() - started
-    print(f"{len(rooms)} rooms and {len(events)} Events in {seconds:.1f} s; look at /api/event/?pageSize=5&search=final")
+    print(
+        f"{len(rooms)} rooms and {len(events)} Events in {seconds:.1f} s; list some with: medialedger events list --search final "
+        "--items 5"
+    )
     return 0
 
 
 def _remove(events: int) -> int:
-    """Through the API: a person may have planned more for an Event of the sample. What is gone already is no fault."""
-    api, left = local_api(), 0
+    """Delete the sample through the API, because a person may have added more to an Event of the sample. A record that is already
+    gone is no error."""
+    api, failures = local_api(), 0
     paths = [f"/api/event/{event.id}" for event in sample.events(events)] + [f"/api/room/{room.id}" for room in sample.rooms()]
     try:
         for path in track(paths, description="removing"):
@@ -66,10 +70,10 @@ def _remove(events: int) -> int:
             except ApiError as error:
                 if error.status not in (400, 404):
                     print(f"{path} stays: {error}")
-                    left += 1
+                    failures += 1
     finally:
         api.close()
-    return 1 if left else 0
+    return 1 if failures else 0
 
 
 class _Loader:
@@ -89,9 +93,9 @@ class _Loader:
         async with asyncio.TaskGroup() as group:
             for load in loads:
                 await limit.acquire()
-                group.create_task(self._one(load, limit))
+                group.create_task(self._run(load, limit))
 
-    async def _one(self, load: Awaitable[None], limit: asyncio.Semaphore) -> None:
+    async def _run(self, load: Awaitable[None], limit: asyncio.Semaphore) -> None:
         try:
             await load
             self._done()
@@ -102,7 +106,7 @@ class _Loader:
         await self._rooms.register(Room, values, key=str(key), invocation=_invocation())
 
     async def event(self, event: SampleEvent) -> None:
-        """One that is there stays as it is, also when it was moved."""
+        """Add an Event. An existing one stays as it is, even if it was moved."""
         if await self._present.by_id(event.id) is None:
             changes = EventChanges(event.values, [TagName(name) for name in event.tags])
             await self._events.add_or_update_event(event.id, changes, invocation=_invocation())

@@ -21,17 +21,17 @@ from projections.audit.stored_log import StoredLog
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with open_database(settings) as found:
-        await prepare(found.url, owner=found.owner)
+    async with open_database(settings) as database:
+        await prepare(database.url, owner=database.owner)
         try:
-            await asyncio.to_thread(_run, found, args)
+            await asyncio.to_thread(_run, database, args)
         except LogDamaged as damage:
-            raise StartError(f"the log does not fit at position {damage.position}: {damage.reason}") from None
+            raise StartError(f"the log is damaged at position {damage.position}: {damage.reason}") from None
     return 0
 
 
 def _run(database: Database, args: Namespace) -> None:
-    """As the owner of the tables: the running product may neither make seals nor look into partitions."""
+    """Run the action as the owner of the tables: the running product may neither create seals nor read partitions."""
     if args.action == "seal":
         check_owner(database)
     with StoredLog.connected(database.owner, purpose="log") as stored:
@@ -44,17 +44,17 @@ def _run(database: Database, args: Namespace) -> None:
                 _export(stored, first=args.position, path=args.output)
 
 
-def _document(one: LogPartition) -> Document:
-    seal = one.seal
+def _document(partition: LogPartition) -> Document:
+    seal = partition.seal
     return {
-        "first": one.first,
-        "last": one.last,
-        "events": one.events,
-        "tableBytes": one.table_bytes,
-        "indexBytes": one.index_bytes,
-        "beginsAt": None if one.begins_at is None else iso(one.begins_at),
-        "endsAt": None if one.ends_at is None else iso(one.ends_at),
-        "state": "open" if not one.full else "full" if seal is None else "sealed",
+        "first": partition.first,
+        "last": partition.last,
+        "events": partition.events,
+        "tableBytes": partition.table_bytes,
+        "indexBytes": partition.index_bytes,
+        "beginsAt": None if partition.begins_at is None else iso(partition.begins_at),
+        "endsAt": None if partition.ends_at is None else iso(partition.ends_at),
+        "state": "open" if not partition.full else "full" if seal is None else "sealed",
         "sealedAt": None if seal is None else iso(seal.sealed_at),
         "chainHash": None if seal is None else seal.end.chain_hash.hex(),
     }
@@ -74,16 +74,16 @@ _COLUMNS = (
 )
 
 
-def _line(one: LogPartition) -> str:
-    sizes = f"{one.events} events  table {one.table_bytes}  indexes {one.index_bytes} bytes"
+def _line(partition: LogPartition) -> str:
+    sizes = f"{partition.events} events  table {partition.table_bytes}  indexes {partition.index_bytes} bytes"
     state = (
         "open"
-        if not one.full
+        if not partition.full
         else "full"
-        if one.seal is None
-        else f"sealed {iso(one.seal.sealed_at)}  {one.seal.end.chain_hash.hex()}"
+        if partition.seal is None
+        else f"sealed {iso(partition.seal.sealed_at)}  {partition.seal.end.chain_hash.hex()}"
     )
-    return f"{one.first} to {one.last}  {sizes}  {_time(one.begins_at)} to {_time(one.ends_at)}  {state}"
+    return f"{partition.first} to {partition.last}  {sizes}  {_time(partition.begins_at)} to {_time(partition.ends_at)}  {state}"
 
 
 def _time(moment: datetime | None) -> str:
@@ -96,21 +96,21 @@ def _seal(stored: StoredLog) -> None:
         print(_line(partition))
         sealed += 1
     if not sealed:
-        print("no partition is full and not sealed")
+        print("there is no full partition without a seal")
 
 
 def _export(stored: StoredLog, *, first: int, path: Path) -> None:
-    known = partitions(stored)
-    number = next((number for number, one in enumerate(known) if one.first == first), None)
+    log_partitions = partitions(stored)
+    number = next((number for number, partition in enumerate(log_partitions) if partition.first == first), None)
     if number is None:
-        raise StartError(f"no partition begins at position {first}; see: medialedger log partitions")
-    if known[number].seal is None:
-        raise StartError(f"the partition from position {first} is not sealed; first: medialedger log seal")
-    before = known[number - 1].seal if number else None
+        raise StartError(f"no partition begins at position {first}; `medialedger log partitions` lists them")
+    if log_partitions[number].seal is None:
+        raise StartError(f"the partition from position {first} is not sealed; run `medialedger log seal` first")
+    before = log_partitions[number - 1].seal if number else None
     try:
-        header = export(stored, known[number], before=before, path=path, seen=show_event_count)
+        header = export(stored, log_partitions[number], before=before, path=path, seen=show_event_count)
     except FileExistsError:
-        raise StartError(f"{path} exists; nothing is written over it") from None
+        raise StartError(f"{path} already exists and is not overwritten") from None
     except OSError as error:
         raise StartError(f"{path} cannot be written: {error.strerror}") from None
     print(

@@ -1,6 +1,5 @@
-"""The console script `medialedger`: finds out what a command needs and where it goes, and runs it.
-
-A command that only calls the API imports neither the settings nor the product: it is as quick as Python starts. ADR 0076."""
+"""The console script `medialedger`: determines what a command needs and where it goes, and runs it. A command that only calls the
+API imports neither the settings nor the product, so it starts as quickly as Python. See ADR 0076."""
 
 from __future__ import annotations
 
@@ -30,9 +29,9 @@ from api.cli.output_arguments import add_local, add_target
 from api.cli.printable import printable_lines
 from api.wiring.startup import StartError
 
-# A command is a line here, and its arguments in one of the modules above. What it does is in the module of its name, which is
-# imported only when it is called: `run(args, api) -> int` in api/cli/by_rest/ for what calls the REST API, and
-# `async def run(args, settings) -> int` in api/cli/ for what works on the database (`load-sample`: api/cli/load_sample.py).
+# A command is a line here, and its arguments are in one of the modules above. The module of its name implements it, and is
+# imported only when it is called: `run(args, api) -> int` in api/cli/by_rest/ for actions that call the REST API, and
+# `async def run(args, settings) -> int` in api/cli/ for actions on the database (`load-sample`: api/cli/load_sample.py).
 COMMANDS: Mapping[str, Command] = {
     "up": up_arguments.UP,
     "demo": up_arguments.DEMO,
@@ -73,7 +72,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run a command line and return its exit code."""
     os.umask(0o077)
     from workers.kernel.confinement import conceal
 
@@ -105,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """So that what is still in its buffer fails no more."""
+    """Redirect standard output to the null device, so that flushing its buffer no longer fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -123,7 +122,9 @@ def _run(args: Namespace, command: Command) -> int:
             return _run_by_rest(args, remote or local_api())
         if remote is not None:
             spelled = f"medialedger {args.command} {action}".rstrip()
-            raise StartError(f"`{spelled}` works on the database, and not through {remote.label}: run it there, or give --local")
+            raise StartError(
+                f"`{spelled}` works on the database and cannot use {remote.label}: run it on that machine, or give --local"
+            )
     from api.cli.running import run_here
 
     return run_here(args, command)
@@ -139,38 +140,41 @@ def _run_by_rest(args: Namespace, api: Any) -> int:
 
 
 def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
-    """Of all commands, or of these."""
-    known = COMMANDS if commands is None else commands
+    """Return the parser of all commands, or of the given ones."""
+    selected = COMMANDS if commands is None else commands
     top = CommandParser(
         prog="medialedger",
         usage="medialedger COMMAND [ACTION] [options]",
         description="An event-sourced back end for live and on-demand video.",
-        epilog=f"{_groups(known)}\nsettings are environment variables: medialedger settings\n\n{EXIT_CODES}",
+        epilog=f"{_groups(selected)}\nsettings are environment variables: medialedger settings\n\n{EXIT_CODES}",
         formatter_class=RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action=ShowVersion)
-    choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="medialedger", help="one of those below")
-    for name, command in known.items():
-        one = choices.add_parser(
+    choices = top.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="medialedger", help="one of the commands below"
+    )
+    for name, command in selected.items():
+        command_parser = choices.add_parser(
             name,
             description=fill(command.description, width=100),
             epilog=f"examples:\n  {command.examples}\n\n{EXIT_CODES}",
             formatter_class=RawDescriptionHelpFormatter,
         )
-        command.arguments(one)
+        command.arguments(command_parser)
         if not (command.about_machine or command.serves):
-            _add_places(one, command)
+            _add_places(command_parser, command)
     return top
 
 
 def _add_places(parser: ArgumentParser, command: Command) -> None:
-    """Every action says where it goes."""
+    """Add the options for the destination to every action."""
     for action, leaf in leaves(parser):
         (add_target if action in command.by_rest + command.remote else add_local)(leaf)
 
 
 def leaves(parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:
-    """The parsers of its actions by their names; of a command without actions the parser itself."""
+    """Yield the parsers of a command's actions by their names; for a command without actions, the parser itself under an empty
+    name."""
     nested = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
     if not nested:
         yield "", parser
@@ -181,9 +185,9 @@ def leaves(parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:
 def _groups(commands: Mapping[str, Command]) -> str:
     lines: list[str] = []
     for group in GROUPS:
-        found = {name: command for name, command in commands.items() if command.group == group}
-        if found:
-            lines += [f"{group}:", *(f"  {name:<12} {command.summary}" for name, command in found.items()), ""]
+        members = {name: command for name, command in commands.items() if command.group == group}
+        if members:
+            lines += [f"{group}:", *(f"  {name:<12} {command.summary}" for name, command in members.items()), ""]
     return "\n".join(lines)
 
 

@@ -49,22 +49,22 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 def _check(file: Path) -> None:
-    """Raise `StartError` for what cannot be read. A pipe is not opened: that would wait for its writer."""
+    """Raise `StartError` if the file cannot be read. A pipe is not opened: that would wait for its writer."""
     try:
         if not S_ISREG(file.stat().st_mode):
-            raise StartError(f"{file} is {'a directory' if file.is_dir() else 'no regular file'}")
+            raise StartError(f"{file} is {'a directory' if file.is_dir() else 'not a regular file'}")
         file.open("rb").close()
     except FileNotFoundError:
-        raise StartError(f"there is no file {file}") from None
+        raise StartError(f"the file {file} does not exist") from None
     except OSError as error:
         raise StartError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from None
 
 
 async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings) -> int:
-    """Interrupted, it leaves the job with its source to the workers."""
+    """Create an Event from the file and follow its job. On an interruption the workers continue the job and its source stays."""
     event = await _add_event(wired, args)
     print(f"Event {event}", flush=True)
-    source = await incoming.brought(args.file, settings, event=event)
+    source = await incoming.bring_in(args.file, settings, event=event)
     number = await _submit(wired, vault, event, args, file=source)
     await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[number])
     await incoming.remove(source, settings, event=event)
@@ -72,7 +72,7 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     assert isinstance(job, Job)
     if job.failed or job.state is not JobState.COMPLETED:
         raise StartError(job.reason or "the job was cancelled")
-    await _settled(wired, event)
+    await _wait_for_event(wired, event)
     playlist = f"{event}/{packaging(StreamProtocol.HLS, vod_drm=args.drm)}/master.m3u8"
     print(f"{settings.media_root}/{playlist}")
     if args.publish and settings.media_serve is not False:
@@ -80,8 +80,8 @@ async def _ingest(wired: Core, vault: Vault, args: Namespace, settings: Settings
     return 0
 
 
-async def _settled(wired: Core, event: UUID) -> None:
-    """Wait until the Event shows the end of its job: before that nobody may open what is printed."""
+async def _wait_for_event(wired: Core, event: UUID) -> None:
+    """Wait until the Event shows the end of its job: before that, the printed addresses cannot be opened."""
     queries = EventQueries(wired.database)
     while True:
         row = await queries.by_id(event)
@@ -106,5 +106,5 @@ async def _submit(wired: Core, vault: Vault, event: UUID, args: Namespace, *, fi
     records = RecordQueries(wired.database, RECORDS)
     handlers = job_handlers(wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock)
     parameters = {"content_id": str(event), "file": file, "publish": args.publish}
-    wanted = NewJob(client=args.client, workflow="vod_ingest", parameters=parameters)
-    return (await handlers.submit_job(wanted, invocation=shell.invocation())).aggregate.number
+    job = NewJob(client=args.client, workflow="vod_ingest", parameters=parameters)
+    return (await handlers.submit_job(job, invocation=shell.invocation())).aggregate.number

@@ -1,4 +1,4 @@
-"""`medialedger doctor --media`: tries ffmpeg and ffprobe, and keeps the verdict on those that the operator installed."""
+"""`medialedger doctor --media`: tries ffmpeg and ffprobe, and stores the verdict on those that the operator installed."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _NOWHERE: Final = "/nonexistent"
 _SHOWN: Final = 100
 
 
-def tried(home: Path) -> list[Finding]:
-    """A finding for each program and each trial. The programs of PATH are tried, where there are any."""
+def try_programs(home: Path) -> list[Finding]:
+    """Return a finding for each program and each trial. Programs on PATH are preferred over those of the product."""
     own = {name: Path(path) for name in _TRIED if (path := shutil.which(name)) is not None}
     programs = {name: own.get(name) or find(name, path=_NOWHERE) for name in _TRIED}
-    found = [_program(name, path) for name, path in programs.items()]
+    findings = [_program(name, path) for name, path in programs.items()]
     ffmpeg, ffprobe = programs.values()
     if ffmpeg is None or ffprobe is None:
-        return found
+        return findings
     with TemporaryDirectory(prefix="medialedger-media-") as folder:
         stage = Stage(ffmpeg, ffprobe, Path(folder).resolve())
         results = list(_results(stage))
         can = extras(stage)
-    faults = [f"{one.name}: {one.attention}" for one in results if one.attention]
-    return [*found, *results, Finding("further abilities", ", ".join(can) or "none"), _kept(home, own, faults)]
+    faults = [f"{result.name}: {result.attention}" for result in results if result.attention]
+    return [*findings, *results, Finding("further abilities", ", ".join(can) or "none"), _store_verdict(home, own, faults)]
 
 
 def _program(name: str, path: Path | None) -> Finding:
     if path is None:
-        return Finding(name, "is not found", missing(name))
+        return Finding(name, "not found", missing(name))
     return Finding(name, f"{path}: {version(path).partition(chr(10))[0][:_SHOWN]}")
 
 
@@ -49,14 +49,14 @@ def _results(stage: Stage) -> Iterator[Finding]:
             trial.run(stage)
         except TrialFailed as fault:
             yield Finding(trial.name, "failed", str(fault).replace(";", ","))
-        except Exception as fault:  # what a program writes is not believed
+        except Exception as fault:  # the output of a program is not trusted
             yield Finding(trial.name, "failed", f"its result cannot be read ({type(fault).__name__})")
         else:
             yield Finding(trial.name, f"passed in {monotonic() - begun:.1f} s")
 
 
-def _kept(home: Path, own: dict[str, Path], faults: Sequence[str]) -> Finding:
-    """The verdict, for the programs of the operator: those of the product are used whatever is found."""
+def _store_verdict(home: Path, own: dict[str, Path], faults: Sequence[str]) -> Finding:
+    """Store the verdict for the operator's programs. The product's own programs are used whatever the result is."""
     if not own:
         return Finding("verdict", "the programs that came with the product " + ("do not pass" if faults else "pass"))
     names = " and ".join(str(path) for path in own.values())
@@ -66,8 +66,8 @@ def _kept(home: Path, own: dict[str, Path], faults: Sequence[str]) -> Finding:
             Verdicts(home).note(path, version=version(path), faults=faults)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        return Finding("verdict", "cannot be kept", f"{reason}: work as the user of the product, whose home is {home}")
+        return Finding("verdict", "cannot be stored", f"{reason}: work as the user of the product, whose home is {home}")
     if faults:
-        wheel = "those of medialedger[media] are used" if find("ffmpeg", path=_NOWHERE) else "install medialedger[media]"
-        return Finding("verdict", f"{names} are left aside: {len(faults)} of {len(TRIALS)} trials failed", wheel)
+        wheel = "the programs of medialedger[media] are used" if find("ffmpeg", path=_NOWHERE) else "install medialedger[media]"
+        return Finding("verdict", f"{names} are not used: {len(faults)} of {len(TRIALS)} trials failed", wheel)
     return Finding("verdict", f"{names} are used from the next start of the product on")

@@ -1,7 +1,5 @@
-"""Trials of ffmpeg and ffprobe: small runs of what the product asks of them, on media that they generate, with measured results.
-
-They run as steps of jobs do: without the network, and with no files but their own, so that missing libraries show.
-"""
+"""Trials of ffmpeg and ffprobe: small runs of the operations that the product needs, on generated media, with measured results.
+They run like steps of jobs: without the network, and with no files but their own, so that missing libraries show."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ _LIMITS: Final = ("-protocol_whitelist", "file", "-format_whitelist", "mov,mp4,m
 
 
 class TrialFailed(Exception):
-    """One sentence."""
+    """Raised when a trial fails. Its message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Stage:
-    """The programs that are tried, and a folder for their files."""
+    """The programs under trial, and a folder for their files."""
 
     ffmpeg: Path
     ffprobe: Path
@@ -77,7 +75,7 @@ class Stage:
     @cached_property
     def _confinement(self) -> str:
         programs = (self.ffmpeg, self.ffprobe)
-        run = [str(folder) for one in programs for folder in (one.resolve().parent, *libraries(one))]
+        run = [str(folder) for program in programs for folder in (program.resolve().parent, *libraries(program))]
         return dumps(asdict(Confinement(network=False, run=run, write=(str(self.folder),))))
 
     def do(
@@ -96,49 +94,49 @@ class Stage:
             "PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path))),
         }
         try:
-            done = subprocess.run(  # noqa: S603 - what the operator installed, confined
+            done = subprocess.run(  # noqa: S603 - a program that the operator installed, confined
                 command, cwd=self.folder, env=environment, input=given, capture_output=True, timeout=_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            raise TrialFailed("it does not come to an end") from None
+            raise TrialFailed("it does not end") from None
         if done.returncode:
             lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"it ends with status {done.returncode}"]
-            said = next(
-                (one for one in lines if re.search(r"(?i)unrecognized|unknown|no such|not found|invalid|error", one)), lines[-1]
+            reason = next(
+                (line for line in lines if re.search(r"(?i)unrecognized|unknown|no such|not found|invalid|error", line)), lines[-1]
             )
-            raise TrialFailed(said.strip()[:300])
+            raise TrialFailed(reason.strip()[:300])
         return done
 
     def path(self, name: str) -> Path:
         return self.folder / name
 
     def film(self, name: str, *options: str, size: str = "320x180", rate: int = 25, sound: int = 48_000, channels: int = 2) -> str:
-        """Four seconds that flash and beep at 0 and 2 s."""
+        """Generate a film of four seconds that flashes and beeps at 0 and 2 s."""
         picture = _FLASHES.format(size=size, rate=rate, lasts=4)
         beeps = _BEEPS.format(waves="|".join([_WAVE] * channels), rate=sound, lasts=4)
         if not self.path(name).exists():
             self.do("-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", beeps, *_CODED, *options, name)
         return name
 
-    def changing(self) -> str:
-        """Eight seconds, of which the second half has another size, rate and sound."""
+    def changing_stream(self) -> str:
+        """Generate a stream of eight seconds whose second half has another size, rate and sound."""
         parts = (
             self.film("a.ts", *_TS),
             self.film("b.ts", "-output_ts_offset", "4", *_TS, size="240x180", sound=44_100, channels=1),
         )
-        self.path("changing.ts").write_bytes(b"".join(self.path(one).read_bytes() for one in parts))
+        self.path("changing.ts").write_bytes(b"".join(self.path(part).read_bytes() for part in parts))
         return "changing.ts"
 
-    def probed(self, name: str, *show: str) -> dict[str, Any]:
+    def probe(self, name: str, *show: str) -> dict[str, Any]:
         shown = self.do(*_LIMITS, *(show or ("-show_format", "-show_streams")), "-of", "json", "-i", name, program="ffprobe")
-        found = loads(shown.stdout)
-        return found if isinstance(found, dict) else {}
+        document = loads(shown.stdout)
+        return document if isinstance(document, dict) else {}
 
     def measure(self, name: str, *, seconds: int, sound: str | None = None) -> None:
-        """Fail unless the flashes and the beeps are where they should be, at every second second."""
+        """Raise `TrialFailed` unless there is a flash and a beep at every second second."""
         expected = [float(time) for time in range(0, seconds, 2)]
-        said = self.do("-i", name, "-map", "0:v:0", "-vf", "scale=2:2,format=gray,showinfo", "-f", "null", "-", quiet=False)
-        bright = [(float(one[1]), int(one[2]) > 128) for one in _SHOWN.finditer(said.stderr.decode(errors="replace"))]
+        output = self.do("-i", name, "-map", "0:v:0", "-vf", "scale=2:2,format=gray,showinfo", "-f", "null", "-", quiet=False)
+        bright = [(float(match[1]), int(match[2]) > 128) for match in _SHOWN.finditer(output.stderr.decode(errors="replace"))]
         flashes = [time for (time, on), (_, before) in zip(bright, [(0.0, False), *bright], strict=False) if on and not before]
         raw = self.do(
             "-i", sound or name, "-map", "0:a:0", "-af", "aresample=48000:async=1:first_pts=0", "-ac", "1", "-f", "s16le", "-"
@@ -150,23 +148,23 @@ class Stage:
                     beeps.append(place / 48_000)
                 quiet = 0
             quiet += 1
-        for what, found in (("flashes", flashes), ("beeps", beeps)):
-            if len(found) != len(expected) or any(abs(a - b) > _APART for a, b in zip(found, expected, strict=True)):
-                raise TrialFailed(f"{what} are at {', '.join(f'{each:.2f}' for each in found) or 'no time'} s, not at {expected}")
+        for what, times in (("flashes", flashes), ("beeps", beeps)):
+            if len(times) != len(expected) or any(abs(a - b) > _APART for a, b in zip(times, expected, strict=True)):
+                raise TrialFailed(f"{what} are at {', '.join(f'{each:.2f}' for each in times) or 'no time'} s, not at {expected}")
 
 
 def _lists(stage: Stage) -> None:
-    for kind, wanted in (
+    for kind, required in (
         *(("encoders", _ENCODERS), ("decoders", _DECODERS), ("muxers", _MUXERS), ("demuxers", _DEMUXERS)),
         *(("filters", _FILTERS), ("bsfs", _BITSTREAM_FILTERS), ("protocols", _PROTOCOLS)),
     ):
-        if lacking := sorted(set(wanted) - names(stage, kind)):
-            raise TrialFailed(f"it has not these {kind}: {', '.join(lacking)}")
+        if lacking := sorted(set(required) - names(stage, kind)):
+            raise TrialFailed(f"it lacks these {kind}: {', '.join(lacking)}")
 
 
 def names(stage: Stage, kind: str) -> set[str]:
     listed = stage.do(f"-{kind}").stdout.decode(errors="replace")
-    return {name for found in _NAME.finditer(listed) for name in (found[1] or found[2]).split(",")}
+    return {name for match in _NAME.finditer(listed) for name in (match[1] or match[2]).split(",")}
 
 
 def _film(stage: Stage) -> None:
@@ -174,18 +172,18 @@ def _film(stage: Stage) -> None:
 
 
 def _probe(stage: Stage) -> None:
-    found = stage.probed(stage.film("film.mp4", *MP4))
-    if [one.get("codec_name") for one in found.get("streams", ())] != ["h264", "aac"]:
-        raise TrialFailed("ffprobe does not tell the tracks of a film")
-    packets = stage.probed(
+    document = stage.probe(stage.film("film.mp4", *MP4))
+    if [row.get("codec_name") for row in document.get("streams", ())] != ["h264", "aac"]:
+        raise TrialFailed("ffprobe does not report the tracks of a film")
+    packets = stage.probe(
         "film.mp4", "-select_streams", "0", "-show_entries", "packet=pts_time,duration_time,flags", "-read_intervals", "1.5%3"
     )
-    if not any("K" in str(one.get("flags")) for one in packets.get("packets", ())):
-        raise TrialFailed("ffprobe does not tell key frames")
+    if not any("K" in str(row.get("flags")) for row in packets.get("packets", ())):
+        raise TrialFailed("ffprobe does not report key frames")
 
 
 def _renditions(stage: Stage) -> None:
-    """Two sizes in one run, with key frames at the same times, and sound."""
+    """Encode two sizes in one run, with key frames at the same times, and sound."""
     film = Colours().film
     graph = f"[0:v]split=2[a][b];[a]{film.sized(320, 180)}[c];[b]{film.sized(160, 90)}[d]"
     coded = (
@@ -208,26 +206,26 @@ def _renditions(stage: Stage) -> None:
     stage.do(*_LIMITS, "-i", "film.mp4", "-filter_complex", graph, *outputs)
     for name in ("large.mp4", "small.mp4"):
         stage.measure(name, seconds=4, sound="sound.mp4")
-        packets = stage.probed(name, "-select_streams", "0", "-show_entries", "packet=pts_time,flags")["packets"]
-        if [round(float(one["pts_time"])) for one in packets if "K" in one["flags"]] != [0, 2]:
+        packets = stage.probe(name, "-select_streams", "0", "-show_entries", "packet=pts_time,flags")["packets"]
+        if [round(float(packet["pts_time"])) for packet in packets if "K" in packet["flags"]] != [0, 2]:
             raise TrialFailed(f"the key frames of {name} are not at 0 and 2 s")
 
 
 def _change(stage: Stage) -> None:
-    """A source that changes, brought to one form by a loopback decoder before filters that remember."""
+    """Convert a source that changes to one format by a loopback decoder, before filters that keep state."""
     formed = FormedTracks((Track("0:v:0", fitted(320, 180), True), Track("0:a:0", sound_form(2), False)), ("t0.txt", "t1.txt"))
     graph = f"{steady(formed.label(0), 'v')};[{formed.label(1)}]{SOUND_LINE}[a]"
     outputs = ("-filter_complex", graph, "-map", "[v]", "-map", "[a]", *_CODED, *PICTURE_TIMES, *MP4, "changed.mp4")
-    stage.do(*_LIMITS, "-i", stage.changing(), *formed.options(), *outputs)
+    stage.do(*_LIMITS, "-i", stage.changing_stream(), *formed.options(), *outputs)
     stage.measure("changed.mp4", seconds=8)
-    if {(one["width"], one["height"]) for one in stage.probed("changed.mp4")["streams"] if one["codec_type"] == "video"} != {
-        (320, 180)
-    }:
-        raise TrialFailed("the picture has not the size that it should have")
+    if {
+        (stream["width"], stream["height"]) for stream in stage.probe("changed.mp4")["streams"] if stream["codec_type"] == "video"
+    } != {(320, 180)}:
+        raise TrialFailed("the picture does not have the expected size")
 
 
 def _capture(stage: Stage) -> None:
-    """Pieces are moved as they are, and encoded again where they change."""
+    """Copy pieces unchanged, and encode them again where they change."""
     end = "-bsf:v", "noise=drop=gte(dts*tb\\,3.999)", "-bsf:a", "noise=drop=lt(pts*tb\\,-1)+gte(pts*tb\\,3.999)"
     stage.do("-copyts", *_LIMITS, "-i", stage.film("a.ts", *_TS), "-c", "copy", *end, "-output_ts_offset", "10", *_TS, "moved.ts")
     stage.path("joined.ts").write_bytes(stage.path("moved.ts").read_bytes())
@@ -315,20 +313,20 @@ def _stills(stage: Stage) -> None:
 
 
 def _high_range(stage: Stage) -> None:
-    """A picture of PQ is brought to BT.709."""
+    """Convert a PQ picture to BT.709."""
     tags = {"pix_fmt": "yuv420p10le", "color_space": "bt2020nc", "color_transfer": "smpte2084", "color_primaries": "bt2020"}
     colours = Colours.of(tags)
     named = "setparams=colorspace=bt2020nc:color_primaries=bt2020:color_trc=smpte2084:range=tv"
     source = f"testsrc2=s=64x36:r=5:d=1,format=yuv420p10le,{named}"
     filters = ",".join((*colours.converted(), colours.film.sized(64, 36)))
     stage.do("-f", "lavfi", "-i", source, "-vf", filters, *_CODED[:-2], *MP4, "sdr.mp4")
-    [stream] = stage.probed("sdr.mp4")["streams"]
+    [stream] = stage.probe("sdr.mp4")["streams"]
     if (stream.get("color_space"), stream.get("color_transfer")) != ("bt709", "bt709"):
-        raise TrialFailed("the film does not say that it is in BT.709")
+        raise TrialFailed("the film is not marked as BT.709")
 
 
 def _live(stage: Stage) -> None:
-    """An encoder's fragments of CMAF, from a source that is read by a descriptor as fast as it is shown."""
+    """Encode CMAF fragments from a source that is read through a descriptor in real time."""
     stage.film("film.mp4", *MP4)
     fragments = ("-f", "mp4", "-movflags", "+cmaf+delay_moov+frag_keyframe", "-frag_duration", "500000")
     coded = (
@@ -364,23 +362,23 @@ def _live(stage: Stage) -> None:
         *inputs, "-map", "0:v", *coded, "-sc_threshold", "0", *fragments, "pipe:1", given=stage.path("film.mp4").read_bytes()
     )
     if not {b"moov", b"moof", b"mdat"} <= {made.stdout[at : at + 4] for at in range(len(made.stdout))}:
-        raise TrialFailed("the encoder makes no fragments")
+        raise TrialFailed("the encoder writes no fragments")
 
 
 def _push(stage: Stage) -> None:
-    """A transport stream is copied to fragments."""
+    """Copy a transport stream to fragments."""
     source = stage.path(stage.film("a.ts", *_TS)).read_bytes()
     fragments = ("-bsf:a", "aac_adtstoasc", "-f", "mp4", "-movflags", "+cmaf+delay_moov+frag_keyframe", "-frag_duration", "500000")
     made = stage.do(
         "-protocol_whitelist", "fd,pipe", "-i", "pipe:0", "-map", "0:a", "-c", "copy", *fragments, "pipe:1", given=source
     )
     stage.path("pushed.mp4").write_bytes(made.stdout)
-    if not float(stage.probed("pushed.mp4")["streams"][0].get("duration", 0)) > 3.5:
-        raise TrialFailed("the copied sound is not whole")
+    if not float(stage.probe("pushed.mp4")["streams"][0].get("duration", 0)) > 3.5:
+        raise TrialFailed("the copied sound is incomplete")
 
 
 def _playout(stage: Stage) -> None:
-    """Raw pictures and samples, in and out."""
+    """Read and write raw pictures and samples."""
     raw = bytes(64 * 36 * 3 // 2) * 25
     picture = ("-f", "rawvideo", "-pix_fmt", "yuv420p", "-video_size", "64x36", "-framerate", "25", "-i", "pipe:0")
     shown = stage.do(
@@ -400,19 +398,19 @@ def _playout(stage: Stage) -> None:
         "-f", "s16le", "-ar", "48000", "-ch_layout", "stereo", "-i", "pipe:0", "-f", "s16le", "-", given=bytes(48_000 * 4)
     )
     if len(shown.stdout) != len(raw) or len(heard.stdout) != 48_000 * 4:
-        raise TrialFailed("raw pictures and samples do not come back as they are")
+        raise TrialFailed("raw pictures and samples do not come back unchanged")
 
 
 def _loudness(stage: Stage) -> None:
     meter = "aformat=sample_fmts=fltp:channel_layouts=stereo,ebur128=metadata=1,ametadata=mode=print:key=lavfi.r128.I:file=loud.txt"
     stage.do("-f", "lavfi", "-i", "sine=1000:d=3:r=48000,volume=-3dB", "-af", meter, "-f", "null", "-")
-    found = re.findall(r"lavfi\.r128\.I=(-?[\d.]+)", stage.path("loud.txt").read_text())
-    if not found or not -40 < float(found[-1]) < -10:
+    levels = re.findall(r"lavfi\.r128\.I=(-?[\d.]+)", stage.path("loud.txt").read_text())
+    if not levels or not -40 < float(levels[-1]) < -10:
         raise TrialFailed("the loudness of a tone is not measured")
 
 
-def _further(stage: Stage) -> None:
-    """Options that no other trial uses."""
+def _further_options(stage: Stage) -> None:
+    """Try the options that no other trial uses."""
     stage.film("film.mp4", *MP4)
     threads = ("-filter_threads", "4", "-filter_complex_threads", "4", "-threads", "4", "-thread_queue_size", "64")
     reads = (
@@ -450,17 +448,17 @@ def _further(stage: Stage) -> None:
     stage.do("-i", "film.mp4", "-vn", "-c", "copy", "-f", "adts", "sound.aac")
     marked = ("-map", "0:a", "-c", "copy", "-disposition:a:0", "default", *MP4, "marked.mp4")
     stage.do("-i", "film.mp4", *marked, "-map", "0:a", "-c", "copy", "-f", "framehash", "-hash", "md5", "hashes.txt")
-    told = ("-show_streams", "-show_chapters", "-show_programs", "-count_packets", "-show_data_hash", "md5", "-of", "json")
-    stage.do(*told, "-o", "told.json", "-i", "twice.mp4", program="ffprobe")
+    options = ("-show_streams", "-show_chapters", "-show_programs", "-count_packets", "-show_data_hash", "md5", "-of", "json")
+    stage.do(*options, "-o", "told.json", "-i", "twice.mp4", program="ffprobe")
     [stream] = loads(stage.path("told.json").read_text())["streams"]
     if stream.get("nb_read_packets") != "200" or len(stage.path("made.txt").read_text().split()) != 200:
-        raise TrialFailed("a film that is read twice has not twice its frames")
+        raise TrialFailed("a film that is read twice does not have twice its frames")
 
 
 TRIALS: Final[Sequence[Trial]] = (
-    Trial("what it was built with", _lists),
+    Trial("components of the build", _lists),
     Trial("a film in H.264 and AAC", _film),
-    Trial("what ffprobe tells", _probe),
+    Trial("reports of ffprobe", _probe),
     Trial("renditions with equal key frames", _renditions),
     Trial("a source that changes", _change),
     Trial("pieces of a capture", _capture),
@@ -471,12 +469,12 @@ TRIALS: Final[Sequence[Trial]] = (
     Trial("an encoder's fragments", _live),
     Trial("a push", _push),
     Trial("raw pictures of a playout", _playout),
-    Trial("further options", _further),
+    Trial("further options", _further_options),
 )
 
 
 def extras(stage: Stage) -> Sequence[str]:
-    """List what the programs can do that the product does not need."""
+    """List abilities of the programs that the product does not need."""
     try:
         return [name for kind, wanted in _EXTRAS.items() for name in sorted(set(wanted) & names(stage, kind))]
     except TrialFailed:

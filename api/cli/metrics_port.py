@@ -1,4 +1,4 @@
-"""The port of `medialedger workers` for Prometheus and probes, where MEDIALEDGER_METRICS_PORT asks for one."""
+"""The port of `medialedger workers` for Prometheus and probes, if MEDIALEDGER_METRICS_PORT is set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from projections.kernel.background_task import start_task
 
 @asynccontextmanager
 async def metrics_port(settings: Settings, read: Callable[[], Awaitable[Snapshot]]) -> AsyncIterator[int | None]:
-    """Serves what `read` gives during the block. The port; None without one."""
+    """Serve the result of `read` during the block. Yield the port; None if the setting is not set."""
     if settings.metrics_port is None:
         yield None
         return
@@ -33,5 +33,5 @@ async def metrics_port(settings: Settings, read: Callable[[], Awaitable[Snapshot
 
 
 def metrics_summary(settings: Settings, port: int | None) -> Sequence[tuple[str, str]]:
-    """A line for the person who started it."""
+    """Return the line about metrics for the person who started the process."""
     return [] if port is None else [("metrics", f"{base_url(settings.host, port=port)}/metrics")]

@@ -1,4 +1,4 @@
-"""A record that a person names on the command line, by its id or by its name."""
+"""A record that a person refers to on the command line by its id or its name."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from domain.records.row import RecordRow
 from projections.records.queries import RecordQueries
 
 
-async def named_record(records: RecordQueries, kind: type[Record], wanted: str) -> RecordRow:
-    """The one with this id, or the only one with this name."""
+async def named_record(records: RecordQueries, kind: type[Record], id_or_name: str) -> RecordRow:
+    """Return the record with this id, or the only record with this name. Raise `StartError` if there is none, or several."""
     try:
-        found = await records.find(kind.KIND, UUID(wanted))
+        match = await records.find(kind.KIND, UUID(id_or_name))
     except ValueError:
-        found = None
-    named = [found] if found is not None else [row for row in await records.all(kind.KIND) if row.details.name == wanted]
+        match = None
+    named = [match] if match is not None else [row for row in await records.all(kind.KIND) if row.details.name == id_or_name]
     if not named:
-        raise StartError(f"there is no {kind.KIND} {wanted!r}")
+        raise StartError(f"the {kind.KIND} {id_or_name!r} does not exist")
     if len(named) > 1:
-        raise StartError(f"{len(named)} {kind.KIND}s have this name; by id: {', '.join(row.id for row in named)}")
+        raise StartError(f"{len(named)} {kind.KIND}s have this name; give one of the ids {', '.join(row.id for row in named)}")
     return named[0]

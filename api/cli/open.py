@@ -17,7 +17,7 @@ _OPENERS = ("xdg-open", "open", "wslview")
 
 
 def run(args: Namespace) -> int:
-    """The address is printed too: a browser may be on another machine."""
+    """Print the address and open it if there is a display. It is always printed, because the browser may be on another machine."""
     api = remote_api(args) or running_api()
     if api is None:
         raise StartError("no product runs on this home; `medialedger up` starts it")
@@ -29,10 +29,10 @@ def run(args: Namespace) -> int:
 
 
 def _open(address: str) -> None:
-    """By whatever this desktop has; what it says does not belong to the command."""
-    opener = next((found for name in _OPENERS if (found := which(name)) is not None), None)
+    """Open the address with the desktop's opener. Its output is discarded."""
+    opener = next((path for name in _OPENERS if (path := which(name)) is not None), None)
     if opener is not None:
         with open(os.devnull, "r+") as nowhere:
-            subprocess.Popen(  # noqa: S603 - a program of the path, with an address that was checked
+            subprocess.Popen(  # noqa: S603 - a program on PATH, with a validated address
                 [opener, address], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True
             )

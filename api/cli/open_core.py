@@ -1,4 +1,4 @@
-"""The core for a short command: an open database with the current schema, and what reads and writes the log."""
+"""The core for a short command: an open database with the current schema, and the services that read and write the log."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from api.wiring.settings import Settings
 
 @asynccontextmanager
 async def open_core(settings: Settings, *, make: bool = False) -> AsyncIterator[Core]:
-    """`make`: a database that is missing or empty is made."""
-    async with open_database(settings, make=make) as found:
-        wired = core(found.url, role=await prepare(found.url, owner=found.owner))
+    """Yield the started core. With `make`, a missing or empty database is created."""
+    async with open_database(settings, make=make) as database:
+        wired = core(database.url, role=await prepare(database.url, owner=database.owner))
         try:
             await wired.start()
             yield wired

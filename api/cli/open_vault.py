@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from api.cli.database import open_database
 from api.wiring.core import Core
 from api.wiring.settings import Settings
-from api.wiring.workers import prepared
+from api.wiring.workers import prepared_core
 from projections.vault.vault import Vault
 
 
 @asynccontextmanager
 async def open_vault(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
-    async with open_database(settings) as found:
-        wired = await prepared(found.url, settings.master_key_file, owner=found.owner)
+    async with open_database(settings) as database:
+        wired = await prepared_core(database.url, settings.master_key_file, owner=database.owner)
         try:
             await wired.start()
             yield wired, Vault(wired.database, wired.ring.cipher)

@@ -1,4 +1,4 @@
-"""`medialedger origin`: the built-in origin alone, without a database. Several processes may share its directory."""
+"""`medialedger origin`: runs only the built-in origin, without a database. Several processes may share its directory."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ async def run(args: Namespace, settings: Settings) -> int:
         return 0
     if args.revoke is not None:
         point = _point(settings, args.revoke)
-        confirm(args, f"make all tokens of {args.revoke} void that were given until now")
+        confirm(args, f"revoke all tokens of {args.revoke} that were issued until now")
         point.revoke(now=system_clock().timestamp())
-        print_status(f"all tokens of {args.revoke} that were given until now are void")
+        print_status(f"all tokens of {args.revoke} that were issued until now are revoked")
         return 0
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
@@ -82,18 +82,19 @@ def _point(settings: Settings, name: str) -> Point:
 
 
 def _token(settings: Settings, args: Namespace) -> tuple[str, datetime]:
-    """The token, and when it expires."""
+    """Return the token and the time when it expires."""
     state, now = _point(settings, args.token).state() or PointState(), system_clock()
     number = state.session + 1 if args.session is None else args.session
     if number > LARGEST_SESSION:
-        raise StartError("the number of a session has 63 bits")
+        raise StartError("the number of a session has at most 63 bits")
     issued, until = max(int(now.timestamp()), int(state.revoked) + 1), now + timedelta(hours=args.hours)
     token = PointToken(Use.READ if args.read else Use.HAND, issued, int(until.timestamp()), 0 if args.read else number)
     return token.text(_keys(settings).ingest.present, point=args.token), until
 
 
 def _keys(settings: Settings) -> KeyRing:
-    """An origin that is alone has a key of its own. One beside a database needs that of the database."""
+    """Return the key ring. An origin without a database creates its own master key; one next to a database needs that database's
+    key."""
     path = settings.master_key_file
     if not has_master_key(path) and (settings.database_url is not None or EmbeddedPostgres(settings.home).exists):
         raise StartError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE): put a copy of it there; {LOST_KEY}")

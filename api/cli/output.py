@@ -1,4 +1,4 @@
-"""One way to print what commands list and show: a table on a terminal, aligned text on a pipe, or JSON."""
+"""The output of commands that list and show: a table on a terminal, aligned text on a pipe, or JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Document = Mapping[str, Any]
 TABLE, WIDE, JSON, NDJSON = FORMS = ("table", "wide", "json", "ndjson")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _OLD: Final = 60 * _DAY
-"""What is further away than this is shown as a date."""
+"""The distance in seconds from which a time is shown as a date."""
 _COLOURS: Final = {
     "green": "completed delivered active live_published vod_public provisioned running yes ok applied",
     "red": "failed broken disabled provisioning_failed terminating_failed missing no",
@@ -28,7 +28,7 @@ _STYLES: Final = {word: colour for colour, words in _COLOURS.items() for word in
 
 
 class Kind(Enum):
-    """How the values of a column are shown. LONG may be wrapped on a terminal; no other is."""
+    """The formatting of a column's values. Only a LONG column may be wrapped on a terminal."""
 
     TEXT = auto()
     LONG = auto()
@@ -39,7 +39,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a list. `of` finds its value in a document. `wide`: shown by `-o wide` only."""
+    """A column of a list. `of` returns its value in a document. A `wide` column is shown by `-o wide` only."""
 
     name: str
     of: Callable[[Document], Any]
@@ -48,34 +48,34 @@ class Column:
 
 
 def field(name: str, *path: str) -> Callable[[Document], Any]:
-    """The value at this place of a document; None where there is none."""
+    """Return a function that reads the value at this path of a document; None if it does not exist."""
 
     def of(document: Document) -> Any:
-        found: Any = document
+        value: Any = document
         for each in (name, *path):
-            found = found.get(each) if isinstance(found, Mapping) else None
-        return found
+            value = value.get(each) if isinstance(value, Mapping) else None
+        return value
 
     return of
 
 
 def print_list(documents: Iterable[Document], columns: Sequence[Column], *, form: str, none: str) -> None:
-    """`none` is what is said on stderr of an empty list; as JSON it is an empty list."""
+    """Print the documents. For an empty list, `none` is printed on stderr; the JSON form is an empty list."""
     if form == NDJSON:
         for document in documents:
             print(json_line(document), flush=True)
         return
-    found = list(documents)
+    rows = list(documents)
     if form == JSON:
-        print(json_text(found))
-    elif not found:
+        print(json_text(rows))
+    elif not rows:
         print(none, file=sys.stderr)
     else:
-        _print_table(found, [one for one in columns if form == WIDE or not one.wide], wide=form == WIDE)
+        _print_table(rows, [column for column in columns if form == WIDE or not column.wide], wide=form == WIDE)
 
 
 def print_one(document: Document, facts: Iterable[tuple[str, Any]], *, form: str) -> None:
-    """One thing: `facts` are what a person wants to know, by name."""
+    """Print a single document. `facts` are the names and values of its text form."""
     if form in (JSON, NDJSON):
         print(json_text(document) if form == JSON else json_line(document))
         return
@@ -86,7 +86,7 @@ def print_one(document: Document, facts: Iterable[tuple[str, Any]], *, form: str
 
 
 def print_document(document: Document, shown: Callable[[Document], str], *, form: str) -> None:
-    """One thing that has a form of its own as text."""
+    """Print a single document whose text form is made by `shown`."""
     if form in (JSON, NDJSON):
         print_one(document, (), form=form)
     else:
@@ -94,16 +94,16 @@ def print_document(document: Document, shown: Callable[[Document], str], *, form
 
 
 def json_text(value: Any) -> str:
-    """Indented. What could steer a terminal is escaped, other letters are as they are."""
-    return _escaped(json.dumps(value, indent=2, ensure_ascii=False))
+    """Return indented JSON. Characters that could control a terminal are escaped; other letters are not."""
+    return _escape(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def json_line(value: Any) -> str:
-    return _escaped(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
+    return _escape(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")))
 
 
 def text(value: Any, *, wide: bool = False) -> str:
-    """A value as a person reads it."""
+    """Return the text form of a value."""
     match value:
         case None | "":
             return "-"
@@ -112,14 +112,14 @@ def text(value: Any, *, wide: bool = False) -> str:
         case datetime():
             return iso(value) if wide else relative(value, now=system_clock())
         case list() | tuple():
-            return ", ".join(text(one, wide=wide) for one in value) or "-"
+            return ", ".join(text(part, wide=wide) for part in value) or "-"
         case Mapping():
             return json_line(value)
     return str(value)
 
 
 def relative(moment: datetime, *, now: datetime) -> str:
-    """How long ago, or in how long."""
+    """Return the distance of a time from now, such as "5 min ago" or "in 2 h"."""
     seconds = (now - moment).total_seconds()
     if abs(seconds) >= _OLD:
         return f"{moment.astimezone(UTC):%Y-%m-%d}"
@@ -130,7 +130,7 @@ def relative(moment: datetime, *, now: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """In the largest unit that fits."""
+    """Return a length of time in its largest unit."""
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
@@ -138,20 +138,22 @@ def duration(seconds: float) -> str:
 
 
 def moment(value: Any) -> Any:
-    """A text that is a time, as a time; what is none stays as it is."""
+    """Return the time that a text stands for; any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:
-        found = datetime.fromisoformat(value)
+        parsed = datetime.fromisoformat(value)
     except ValueError:
         return value
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
-def _escaped(shown: str) -> str:
+def _escape(shown: str) -> str:
     if shown.isprintable():
         return shown
-    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in shown)
+    return "".join(
+        character if character.isprintable() or character == "\n" else json.dumps(character)[1:-1] for character in shown
+    )
 
 
 def _print_table(documents: Sequence[Document], columns: Sequence[Column], *, wide: bool) -> None:
@@ -172,7 +174,7 @@ def _cell(column: Column, document: Document, *, wide: bool) -> str:
 
 
 def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
-    """rich leaves colours out where NO_COLOR is set."""
+    """Print a table with rich, which omits colours if NO_COLOR is set."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""Arguments that many commands have: the form of what is printed, where a command goes, and consent to what cannot be undone."""
+"""Arguments that many commands share: the output format, the destination of a command, and the consent to a final action."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from api.cli.argument_types import utf8
 
 FORMS = ("table", "wide", "json", "ndjson")
-"""Those of api/cli/output.py, which commands import when they print."""
+"""The formats of api/cli/output.py, which commands import only when they print."""
 
 
 def add_form(parser: ArgumentParser) -> None:
@@ -18,35 +18,35 @@ def add_form(parser: ArgumentParser) -> None:
         choices=FORMS,
         default="table",
         metavar="FORM",
-        help=f"how it is printed: {', '.join(FORMS)} (default: %(default)s). wide has more columns and absolute times, "
-        "ndjson one document a line",
+        help=f"the output format: {', '.join(FORMS)} (default: %(default)s). wide has more columns and absolute times, "
+        "ndjson has one document per line",
     )
     parser.add_argument("--json", dest="form", action="store_const", const="json", help="the same as -o json")
 
 
 def add_target(parser: ArgumentParser) -> None:
-    """`--url` and what belongs to it; nothing is set where nothing is given."""
-    where = parser.add_argument_group("where it goes")
+    """Add `--url` and the related options. They are None or False unless given."""
+    where = parser.add_argument_group("destination of the command")
     place = where.add_mutually_exclusive_group()
-    place.add_argument("--url", type=utf8, metavar="URL", default=None, help="to the API at this address (MEDIALEDGER_URL)")
-    place.add_argument("--context", type=utf8, metavar="NAME", default=None, help="to this context (MEDIALEDGER_CONTEXT)")
-    place.add_argument("--local", action="store_true", help="to the product of this home, also while a context is in use")
+    place.add_argument("--url", type=utf8, metavar="URL", default=None, help="use the API at this address (MEDIALEDGER_URL)")
+    place.add_argument("--context", type=utf8, metavar="NAME", default=None, help="use this context (MEDIALEDGER_CONTEXT)")
+    place.add_argument("--local", action="store_true", help="use the product of this home, even if there is a default context")
     where.add_argument(
         "--key-file",
         type=utf8,
         metavar="FILE",
         default=None,
-        help="file with the API key (- : standard input; MEDIALEDGER_API_KEY)",
+        help="file with the API key (-: standard input; MEDIALEDGER_API_KEY)",
     )
 
 
 def add_local(parser: ArgumentParser) -> None:
-    """For a command that works on the database."""
-    parser.add_argument("--local", action="store_true", help="on the database of this home, also while a context is in use")
+    """Add `--local` to a command that works on the database."""
+    parser.add_argument("--local", action="store_true", help="use the database of this home, even if there is a default context")
 
 
 def add_consent(parser: ArgumentParser) -> None:
-    parser.add_argument("-y", "--yes", action="store_true", help="do it without a question")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
 
 
 def add_output_file(parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Polling: for commands that show a state again and again, until an end or Ctrl-C."""
+"""Polling, for commands that show a state repeatedly until an end or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 INTERVAL: Final = 0.5
-"""Seconds between two reads."""
+"""The seconds between two reads."""
 
 T = TypeVar("T")
 
 
 async def retry_unavailable(read: Callable[[], Awaitable[T]]) -> T:
-    """The result of `read`, repeated while the database is unavailable."""
+    """Return the result of `read`, which is repeated while the database is unavailable."""
     import asyncio  # commands that call the API wait without it
 
     from domain.kernel.errors import Unavailable

@@ -1,5 +1,5 @@
-"""The processes of the supervisor: `python -m api.cli.process` is their fork server, and each is a fork of it. They end with the
-supervisor, however that ends."""
+"""The processes of the supervisor. `python -m api.cli.process` is their fork server, and each process is a fork of it. They end
+with the supervisor, however it ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _SECONDS: Final = 2.0
 
 
 class Link:
-    """The other processes, through the supervisor. Also the seats, which the supervisor counts for all."""
+    """The connection to the supervisor, and through it to the other processes. It also takes seats, which the supervisor counts for
+    all processes."""
 
     def __init__(self, *, processes: int, per_second: int) -> None:
         self.processes = processes
@@ -54,7 +55,7 @@ class Link:
         self._channel.tell("ready", summary)
 
     async def close(self, *, failure: str = "") -> None:
-        """What this process has counted stays in the totals."""
+        """Close the connection. The counts of this process stay in the totals."""
         if failure:
             self._channel.tell("failed", failure)
         self._channel.tell("metrics", snapshot(self.registry))
@@ -70,8 +71,8 @@ class Link:
         return int(await self._ask("token", client))
 
     async def metrics(self) -> Snapshot:
-        found: Snapshot = await self._ask("metrics")
-        return found
+        totals: Snapshot = await self._ask("metrics")
+        return totals
 
     async def _ask(self, name: str, value: Any = None) -> Any:
         try:
@@ -116,8 +117,10 @@ async def _api(
     from api.cli.serving import run_product
     from api.wiring.product import build
 
-    async with attach_database(settings, make=True) as found:
-        product = await build(settings, found.url, owner=found.owner, roles=_known(roles), siblings=link, changes=changes)
+    async with attach_database(settings, make=True) as database:
+        product = await build(
+            settings, database.url, owner=database.owner, roles=_role_names(roles), siblings=link, changes=changes
+        )
         link.registry = product.core.registry
 
         def ready() -> None:
@@ -133,11 +136,13 @@ async def _workers(roles: Sequence[str], settings: Settings, *, link: Link, sign
         link.registry = registry
         link.ready([("workers", ", ".join(names))])
 
-    async with attach_database(settings, make=True) as found:
-        await work(settings, found.url, owner=found.owner, names=_known(roles), signals=signals, ready=ready, retire=link.retire)
+    async with attach_database(settings, make=True) as database:
+        await work(
+            settings, database.url, owner=database.owner, names=_role_names(roles), signals=signals, ready=ready, retire=link.retire
+        )
 
 
-def _known(roles: Sequence[str]) -> tuple[str, ...]:
+def _role_names(roles: Sequence[str]) -> tuple[str, ...]:
     from api.wiring.catalogue import WORKER_ROLES
 
     return tuple(WORKER_ROLES) if "all" in roles else tuple(roles)
@@ -155,7 +160,7 @@ def main(orders: int, supervisor: int) -> int:
 
 
 def _process(start: Start) -> int:
-    """Settings, logs and event loop are made after the fork: nothing of them is shared."""
+    """Run a forked process. Settings, logs and event loop are created after the fork, so none of them is shared."""
     set_title(start.order["title"])
     raise_descriptor_limit()
     settings = Settings.from_process().model_copy(update=start.order["settings"])

@@ -1,4 +1,4 @@
-"""The channel between the supervisor and a process of it: questions, answers and notices, as JSON frames over a socket pair."""
+"""The channel between the supervisor and one of its processes: questions, answers and notices, as JSON frames on a socket pair."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Notice = Callable[[Any], None]
 
 
 class ChannelClosed(Exception):
-    """The other end has gone; nothing will be answered any more."""
+    """Raised when the other end has closed, so that no answer will come."""
 
 
 class Channel:
-    """One end. `answers` and `notices` are what the other end may ask and say, by name."""
+    """An end of a channel. `answers` and `notices` handle the questions and notices of the other end, by name."""
 
     def __init__(self, *, answers: Mapping[str, Answer], notices: Mapping[str, Notice]) -> None:
         self._answers = answers
@@ -41,7 +41,7 @@ class Channel:
         self._reading = start_task(self._read(reader), what="channel")
 
     async def ask(self, name: str, value: Any = None, *, seconds: float) -> Any:
-        """Raises `ChannelClosed`, and `TimeoutError` after so many seconds."""
+        """Ask a question and return the answer. Raise `ChannelClosed`, or `TimeoutError` after so many seconds."""
         if self._reading is None or self._reading.done():
             raise ChannelClosed
         number = next(self._numbers)
@@ -54,16 +54,16 @@ class Channel:
             del self._open[number]
 
     def tell(self, name: str, value: Any = None) -> None:
-        """A notice, which has no answer."""
+        """Send a notice, which has no answer."""
         self._send({"kind": "notice", "name": name, "value": value})
 
     async def ended(self) -> None:
-        """Until the other end has closed and all that it sent has been read."""
+        """Wait until the other end has closed and everything that it sent has been read."""
         if self._reading is not None:
             await asyncio.wait({self._reading})
 
     async def close(self) -> None:
-        """Send what was told, then close."""
+        """Send the pending frames, then close."""
         if self._writer is not None:
             self._writer.close()
             with suppress(OSError):
@@ -82,13 +82,13 @@ class Channel:
                         self._handle(frame)
         finally:
             if self._writer is not None:
-                self._writer.close()  # the other end must not wait for one that reads no more
+                self._writer.close()  # the other end must not wait for an end that no longer reads
             for answer in self._open.values():
                 if not answer.done():
                     answer.set_exception(ChannelClosed())
 
     def _handle(self, frame: Mapping[str, Any]) -> None:
-        """No frame ends the reading of those after it."""
+        """Handle a frame. An error in one frame does not stop the reading of later frames."""
         try:
             self._receive(frame)
         except Exception:

@@ -1,4 +1,4 @@
-"""The progress of a long command: one line that is overwritten, on a terminal only."""
+"""The progress of a long command: one line, overwritten in place, on a terminal only."""
 
 from __future__ import annotations
 

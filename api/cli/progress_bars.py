@@ -1,4 +1,4 @@
-"""A bar for each running task, on a terminal."""
+"""A progress bar for each running task, on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from api.cli.printable import printable
 
 
 class Bars:
-    """The lines of jobs without the progress of tasks, which the bars below them show."""
+    """The screen on a terminal: lines for jobs, without the progress of tasks, and bars below them for the running tasks."""
 
     def __init__(self, lines: Lines) -> None:
         bar = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
@@ -30,13 +30,13 @@ class Bars:
         self._progress.stop()
 
     def show(self, jobs: Sequence[Job], tasks: Sequence[Task]) -> None:
-        for line in self._lines.changed_lines(jobs, [(one, "") for one in tasks]):
+        for line in self._lines.changed_lines(jobs, [(task, "") for task in tasks]):
             self._progress.console.print(line, markup=False, highlight=False, emoji=False)
-        running = {(one["job_id"], one["task_id"]): one for one in tasks if is_under_way(one)}
+        running = {(task["job_id"], task["task_id"]): task for task in tasks if is_under_way(task)}
         for key in self._bars.keys() - running.keys():
             self._progress.remove_task(self._bars.pop(key))
-        for key, one in running.items():
+        for key, task in running.items():
             if key not in self._bars:
-                self._bars[key] = self._progress.add_task(f"{one['job_id']} {printable(one['name'])}", total=1.0, message="")
-            self._progress.update(self._bars[key], completed=one["fraction"], message=printable(one["message"]))
+                self._bars[key] = self._progress.add_task(f"{task['job_id']} {printable(task['name'])}", total=1.0, message="")
+            self._progress.update(self._bars[key], completed=task["fraction"], message=printable(task["message"]))
         self._progress.refresh()

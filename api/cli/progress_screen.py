@@ -1,4 +1,4 @@
-"""Where the progress of jobs is shown: bars on a terminal, else lines."""
+"""The screen for the progress of jobs: bars on a terminal, otherwise lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`medialedger projections`: lists the views, and rebuilds one. The append writes all views, so there is no process for them."""
+"""`medialedger projections`: lists the views, and rebuilds one. The append writes all views, so no process maintains them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from projections.log.streams import Streams
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    async with open_database(settings) as found:
+    async with open_database(settings) as location:
         if args.action != "list":
-            check_owner(found)
-        role = await prepare(found.url, owner=found.owner)
-        async with Database.of_owner(found.owner, size=4) as database:
+            check_owner(location)
+        role = await prepare(location.url, owner=location.owner)
+        async with Database.of_owner(location.owner, size=4) as database:
             if args.action == "list":
                 await _list(database, form=args.form)
             else:
@@ -34,7 +34,7 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 async def _list(database: Database, *, form: str) -> None:
     built = {name: (version, at) for name, version, at in await database.rows("SELECT name, version, built_at FROM view_versions")}
-    found = [
+    documents = [
         {
             "name": view.name,
             "version": built[view.name][0],
@@ -48,19 +48,23 @@ async def _list(database: Database, *, form: str) -> None:
     columns = (
         Column("view", field("name")),
         Column("version", field("version"), Kind.NUMBER),
-        Column("follows", lambda one: one["newVersion"] if one["newVersion"] != one["version"] else None, Kind.NUMBER),
+        Column(
+            "next version",
+            lambda document: document["newVersion"] if document["newVersion"] != document["version"] else None,
+            Kind.NUMBER,
+        ),
         Column("at position", field("head"), Kind.NUMBER),
         Column("built", field("builtAt"), Kind.TIME),
-        Column("of", field("kinds"), Kind.LONG),
+        Column("kinds", field("kinds"), Kind.LONG),
     )
-    print_list(found, columns, form=form, none="no views")
+    print_list(documents, columns, form=form, none="no views")
 
 
 async def _rebuild(database: Database, name: str, *, role: str | None) -> None:
-    known = views().by_name
-    view = known.get(name) or known.get(f"{name}_view")
+    views_by_name = views().by_name
+    view = views_by_name.get(name) or views_by_name.get(f"{name}_view")
     if view is None:
-        raise StartError(f"there is no view {name}; there are {', '.join(known)}")
+        raise StartError(f"the view {name} does not exist; choose one of {', '.join(views_by_name)}")
     rebuilder = Rebuilder(database, Streams(database, EventMapper(catalogue())), app_role=role)
     done = await rebuilder.rebuild(view, progress=show_event_count)
     print(f"{view.name}: {done.rows} rows from {done.events} events, at position {done.position}")

@@ -1,4 +1,4 @@
-"""`medialedger provision`: lists the infrastructure of Events, shows one, plans it, and cancels it."""
+"""`medialedger provision`: lists the infrastructure of Events, and shows, plans or cancels that of one Event."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _NOTHING: Final = "nothing would change"
 async def run(args: Namespace, settings: Settings) -> int:
     try:
         async with open_vault(settings) as (wired, vault):
-            await _ACTIONS[args.action](args, settings, _Opened(wired, vault))
+            await _ACTIONS[args.action](args, settings, _Services(wired, vault))
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
     return 0
 
 
-class _Opened:
-    """What the actions work with."""
+class _Services:
+    """The services that the actions use."""
 
     def __init__(self, wired: Core, vault: Vault) -> None:
         self.database = wired.database
@@ -58,21 +58,21 @@ class _Opened:
             clock=wired.clock,
         )
 
-    async def of_event(self, event: UUID) -> ProvisionRow:
+    async def by_event(self, event: UUID) -> ProvisionRow:
         row = await self.provisions.of_event(event)
         if row is None:
-            raise StartError(f"nobody has asked for infrastructure of an Event {event}")
+            raise StartError(f"the Event {event} has never been provisioned")
         return row
 
 
-async def _list(args: Namespace, settings: Settings, opened: _Opened) -> None:
-    rows = await opened.provisions.listed()
-    found = [{**_document(row), "changedAt": iso(changed), "resourcesNeeded": len(row.needed)} for row, changed in rows]
-    print_list(found, _COLUMNS, form=args.form, none="no infrastructure")
+async def _list(args: Namespace, settings: Settings, services: _Services) -> None:
+    rows = await services.provisions.listed()
+    documents = [{**_document(row), "changedAt": iso(changed), "resourcesNeeded": len(row.needed)} for row, changed in rows]
+    print_list(documents, _COLUMNS, form=args.form, none="no infrastructure")
 
 
-async def _show(args: Namespace, settings: Settings, opened: _Opened) -> None:
-    row = await opened.of_event(args.event)
+async def _show(args: Namespace, settings: Settings, services: _Services) -> None:
+    row = await services.by_event(args.event)
     if args.form in (JSON, NDJSON):
         print_one({**_document(row), "needed": list(row.needed), "resources": list(row.resources)}, (), form=args.form)
         return
@@ -83,38 +83,38 @@ async def _show(args: Namespace, settings: Settings, opened: _Opened) -> None:
     table = [("resource", "type", "up", "wanted", "address")]
     for name, resource in {**wanted, **up}.items():
         address = str(resource.get("ipAddress") or resource.get("dns") or "-")
-        table.append((name, type_of(resource), _yes(name in up), _yes(name in wanted), address))
+        table.append((name, type_of(resource), _yes_no(name in up), _yes_no(name in wanted), address))
     print("\n".join(aligned(table)))
 
 
-async def _plan(args: Namespace, settings: Settings, opened: _Opened) -> None:
-    row = await opened.handlers.foreseen(args.event, allow_updates=args.allow_updates, by="system")
+async def _plan(args: Namespace, settings: Settings, services: _Services) -> None:
+    row = await services.handlers.foreseen(args.event, allow_updates=args.allow_updates, by="system")
     key = row.summary.infrastructure_key
-    others = [other for other in await opened.provisions.of_key(key) if other.event_id != row.event_id]
-    wanted = desired([*others, row])
-    assert wanted is not None, "the Event waits for what is foreseen"
-    if row in wanted.refused:
+    others = [other for other in await services.provisions.of_key(key) if other.event_id != row.event_id]
+    infrastructure = desired([*others, row])
+    assert infrastructure is not None, "the Event waits for these resources"
+    if row in infrastructure.refused:
         raise StartError(f"the infrastructure with the key {key!r} is made differently from what the profile of this Event says")
-    quiet = await quiet_mode(opened.database)
+    quiet = await quiet_mode(services.database)
     if quiet.on:
         raise StartError(REFUSAL)
     outbound = GuardedClient(settings.outbound_allow, permit=quiet.permit)
     try:
         by = provisioners(settings.terraform, service_provisioner(outbound, home=settings.home), home=settings.home)
-        found = await by[wanted.deployment].plan(wanted)
+        changes = await by[infrastructure.deployment].plan(infrastructure)
     finally:
         await outbound.close()
     if args.form in (JSON, NDJSON):
-        document = {"eventId": str(row.event_id), "infrastructureKey": key, "plan": found.splitlines()}
+        document = {"eventId": str(row.event_id), "infrastructureKey": key, "plan": changes.splitlines()}
         print_one(document, (), form=args.form)
     else:
-        print(printable_lines(found) if found else _NOTHING)
+        print(printable_lines(changes) if changes else _NOTHING)
 
 
-async def _cancel(args: Namespace, settings: Settings, opened: _Opened) -> None:
-    await opened.of_event(args.event)
+async def _cancel(args: Namespace, settings: Settings, services: _Services) -> None:
+    await services.by_event(args.event)
     confirm(args, f"terminate the infrastructure of the Event {args.event}")
-    outcome = await opened.handlers.terminate(args.event, invocation=shell.invocation())
+    outcome = await services.handlers.terminate(args.event, invocation=shell.invocation())
     row = ProvisionRow.of(outcome.aggregate)
     if args.form in (JSON, NDJSON):
         print_one(_document(row), (), form=args.form)
@@ -122,7 +122,7 @@ async def _cancel(args: Namespace, settings: Settings, opened: _Opened) -> None:
         print(f"the infrastructure of the Event {row.event_id} is {row.summary.state.name}")
 
 
-_ACTIONS: Final[Mapping[str, Callable[[Namespace, Settings, _Opened], Awaitable[None]]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[Namespace, Settings, _Services], Awaitable[None]]]] = {
     "list": _list,
     "show": _show,
     "plan": _plan,
@@ -130,9 +130,9 @@ _ACTIONS: Final[Mapping[str, Callable[[Namespace, Settings, _Opened], Awaitable[
 }
 
 
-def _up(one: Document) -> str:
-    up = len(one["resourcesUp"])
-    return f"{up} of {one['resourcesNeeded']}" if one["resourcesNeeded"] else str(up)
+def _resources_up(document: Document) -> str:
+    up = len(document["resourcesUp"])
+    return f"{up} of {document['resourcesNeeded']}" if document["resourcesNeeded"] else str(up)
 
 
 _COLUMNS: Final = (
@@ -140,21 +140,21 @@ _COLUMNS: Final = (
     Column("state", field("stateString"), Kind.STATE),
     Column("waits for", field("waitsFor")),
     Column("since", field("changedAt"), Kind.TIME),
-    Column("up", _up),
+    Column("up", _resources_up),
     Column("key", field("infrastructureKey")),
     Column("reason", field("reason"), Kind.LONG),
 )
 
 
 def _waits(row: ProvisionRow) -> str | None:
-    """What the Event waits for."""
+    """Return what the Event waits for."""
     match row.work:
         case Work.PROVISION:
             return "its resources"
         case Work.TERMINATE:
             return "the end of its resources"
         case Work.RELEASE:
-            return "the end of what a reset left"
+            return "the end of the resources that a reset left"
     return None
 
 
@@ -177,5 +177,5 @@ def _document(row: ProvisionRow) -> dict[str, Any]:
     }
 
 
-def _yes(fact: bool) -> str:
+def _yes_no(fact: bool) -> str:
     return "yes" if fact else "no"

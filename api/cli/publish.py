@@ -48,9 +48,9 @@ async def run(args: Namespace, settings: Settings) -> int:
     try:
         async with open_vault(settings) as (wired, vault):
             handlers = _handlers(wired, vault, settings, quiet=await quiet_mode(wired.database))
-            made = await _published(wired, args, text=text, handlers=handlers)
-            print(f"publication {made.id}", flush=True)
-            return await _followed(wired, made) if args.follow or made.job is None else _left(made)
+            publication = await _publish(wired, args, text=text, handlers=handlers)
+            print(f"publication {publication.id}", flush=True)
+            return await _follow(wired, publication) if args.follow or publication.job is None else _report_job(publication)
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
 
@@ -77,30 +77,30 @@ def _handlers(wired: Core, vault: Vault, settings: Settings, *, quiet: QuietMode
     )
 
 
-async def _published(wired: Core, args: Namespace, *, text: str, handlers: PublicationHandlers) -> PublicationRow:
+async def _publish(wired: Core, args: Namespace, *, text: str, handlers: PublicationHandlers) -> PublicationRow:
     destination = await named_record(RecordQueries(wired.database, RECORDS), Destination, args.destination)
-    wanted = NewPublication(str(args.event), UUID(destination.id), text, client=args.client or _ADMIN)
-    outcome = await handlers.publish_event(args.event, [wanted], invocation=shell.invocation())
-    made = outcome.aggregates[outcome.result["places"][0]]
-    assert isinstance(made, Publication)
-    return PublicationRow.of(made)
+    new = NewPublication(str(args.event), UUID(destination.id), text, client=args.client or _ADMIN)
+    outcome = await handlers.publish_event(args.event, [new], invocation=shell.invocation())
+    publication = outcome.aggregates[outcome.result["places"][0]]
+    assert isinstance(publication, Publication)
+    return PublicationRow.of(publication)
 
 
-def _left(made: PublicationRow) -> int:
-    print(f"its upload is the job {made.job}: {_look(made)}")
+def _report_job(publication: PublicationRow) -> int:
+    print(f"the upload is the job {publication.job}: {_watch_hint(publication)}")
     return 0
 
 
-def _look(made: PublicationRow) -> str:
-    return f"`medialedger jobs watch {made.job}` shows how far it is"
+def _watch_hint(publication: PublicationRow) -> str:
+    return f"`medialedger jobs watch {publication.job}` shows its progress"
 
 
-async def _followed(wired: Core, made: PublicationRow) -> int:
-    """Interrupted, it leaves the upload to the workers."""
+async def _follow(wired: Core, publication: PublicationRow) -> int:
+    """Follow the upload to its end and return the exit code. On an interruption the workers continue the upload."""
     try:
-        ended = await _ended(wired, made)
+        ended = await _wait_for_end(wired, publication)
     except asyncio.CancelledError:
-        print(f"medialedger: the upload goes on; {_look(made)}", file=sys.stderr)
+        print(f"medialedger: the upload continues; {_watch_hint(publication)}", file=sys.stderr)
         raise
     if ended.state is not PublicationState.Completed:
         raise StartError(f"the publication is {ended.state.name}: {ended.reason}")
@@ -110,17 +110,18 @@ async def _followed(wired: Core, made: PublicationRow) -> int:
     return 0
 
 
-async def _ended(wired: Core, made: PublicationRow) -> PublicationRow:
-    """It shows the end of its job a moment after that; by then another job may repeat it."""
-    publications, seen = PublicationQueries(wired.database), set[int]()
+async def _wait_for_end(wired: Core, publication: PublicationRow) -> PublicationRow:
+    """Return the publication once it has ended. It shows the end of its job a moment later than the job, and another job may repeat
+    the upload by then."""
+    publications, watched = PublicationQueries(wired.database), set[int]()
     while True:
-        row = await retry_unavailable(partial(publications.find, made.id))
+        row = await retry_unavailable(partial(publications.find, publication.id))
         if row is None:
             raise StartError("the publication was deleted")
         if row.state not in RUNNING:
             return row
-        if row.job is not None and row.job not in seen:
-            seen.add(row.job)
+        if row.job is not None and row.job not in watched:
+            watched.add(row.job)
             await watch(JobQueries(wired.database), BoardQueries(wired.database), ids=[row.job])
         else:
             await asyncio.sleep(INTERVAL)

@@ -12,7 +12,8 @@ from api.wiring.settings import Settings
 
 
 def print_ready(settings: Settings, *, address: str, port: int, database: str, summary: Sequence[tuple[str, str]]) -> None:
-    """Also tell the commands on this home where the product is. `address` is the number that the first socket is bound to."""
+    """Print the text, and announce the address to commands on this home. `address` is the IP address that the first socket is bound
+    to."""
     url = None if settings.database_url is None else settings.database_url.get_secret_value()
     announce(settings.home, url=base_url(address, port=port), database=url)
     print_status(ready_text(settings, port=port, database=database, summary=summary))
@@ -40,7 +41,7 @@ def ready_text(settings: Settings, *, port: int, database: str, summary: Sequenc
 
 
 def working_text(database: str, *, summary: Sequence[tuple[str, str]]) -> str:
-    """For processes that serve nobody."""
+    """Return the text for processes that serve no API."""
     shown = dict(summary)
     where = f" ({shown['processes']})" if "processes" in shown else ""
     metrics = f"; {shown['metrics']}" if "metrics" in shown else ""

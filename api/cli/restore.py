@@ -1,4 +1,4 @@
-"""`medialedger restore`: makes a database of a back-up, and begins a new epoch of its log."""
+"""`medialedger restore`: creates a database from a back-up, and begins a new epoch of its log."""
 
 from __future__ import annotations
 
@@ -53,24 +53,25 @@ _ROOM = 128 * 1024 * 1024
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """Everything that can be refused is refused before anything is made. The epoch begins, and a drill becomes quiet, before the
-    log is verified, which may take long and be interrupted: what was restored is never used in the epoch of the back-up."""
+    """Restore the back-up. All checks that can refuse it come before anything is created. The epoch begins, and a drill becomes
+    quiet, before the log is verified, which may take long and be interrupted: the restored log is never used in the epoch of the
+    back-up."""
     try:
         with reading(args.file) as archive:
             _check_build(archive.manifest)
             _check_master_key(archive.manifest, settings)
             if settings.database_url is None:
                 _check_home(archive.manifest, settings.home)
-            async with open_database(settings, make=True) as found:
-                check_owner(found)
-                await asyncio.to_thread(_restore, archive, found, settings)
-                role = await prepare(found.url, owner=found.owner)
-                await _begin_epoch(found.owner, args.file)
-                head = _head(found.owner)
+            async with open_database(settings, make=True) as database:
+                check_owner(database)
+                await asyncio.to_thread(_restore, archive, database, settings)
+                role = await prepare(database.url, owner=database.owner)
+                await _begin_epoch(database.owner, args.file)
+                head = _head(database.owner)
                 if args.drill:
-                    await _keep_quiet(core(found.url, role=role), args.file)
-                code = await _verified(archive.manifest, found.owner, head=head)
-            _say_what_is_missing(archive, settings)
+                    await _keep_quiet(core(database.url, role=role), args.file)
+                code = await _verify(archive.manifest, database.owner, head=head)
+            _print_missing(archive, settings)
     except (BackupError, DumpError) as error:
         raise StartError(str(error)) from None
     except psycopg.Error as error:
@@ -88,15 +89,17 @@ def _check_master_key(manifest: Manifest, settings: Settings) -> None:
     if not manifest.master_keys:
         return
     if not path.exists():
-        raise StartError(f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE); put the one of the back-up there first")
-    known = {fingerprint(key) for key in (master_key(path), previous_master_key(path)) if key is not None}
-    if not known >= set(manifest.master_keys):
-        raise StartError(f"the master key {path} is not the one that the back-up was sealed with")
+        raise StartError(
+            f"there is no master key at {path} (MEDIALEDGER_MASTER_KEY_FILE); put the master key of the back-up there first"
+        )
+    available = {fingerprint(key) for key in (master_key(path), previous_master_key(path)) if key is not None}
+    if not available >= set(manifest.master_keys):
+        raise StartError(f"the back-up was encrypted with another master key than {path}")
 
 
 def _check_home(manifest: Manifest, home: Path) -> None:
     if EmbeddedPostgres(home).exists:
-        return  # it may be empty, after a restore that failed; that is looked at when it runs
+        return  # it may be empty after a failed restore; this is checked when it runs
     create_home(home)
     free, needed = shutil.disk_usage(home).free, manifest.database_bytes + _ROOM
     if free < needed:
@@ -104,7 +107,7 @@ def _check_home(manifest: Manifest, home: Path) -> None:
 
 
 def _restore(archive: Archive, database: Database, settings: Settings) -> None:
-    """As the owner of the tables. The product's login gets none of the rights that it had where the back-up was made."""
+    """Restore as the owner of the tables. The product's login gets none of the rights that it had in the backed-up database."""
     with psycopg.connect(database.owner, autocommit=True) as connection:
         row = connection.execute(_OWN_TABLES).fetchone()
         if row is None or row[0]:
@@ -131,7 +134,7 @@ def _create_role(connection: psycopg.Connection[tuple[object, ...]], name: str) 
 
 
 def _revoke_all(database: Database) -> None:
-    """From the product's login: its rights are those of the application's role."""
+    """Revoke all direct grants of the product's login; it keeps those of the application's role."""
     with psycopg.connect(database.url) as product:
         login = product.execute("SELECT session_user").fetchone()
     with psycopg.connect(database.owner) as owner:
@@ -139,16 +142,16 @@ def _revoke_all(database: Database) -> None:
             owner.execute(statement.encode())
 
 
-async def _verified(manifest: Manifest, url: str, *, head: tuple[Any, ...] | None) -> int:
-    found = await asyncio.to_thread(partial(verify, url, progress=show_event_count))
+async def _verify(manifest: Manifest, url: str, *, head: tuple[Any, ...] | None) -> int:
+    result = await asyncio.to_thread(partial(verify, url, progress=show_event_count))
     end_line()
-    if not found.valid:
-        print(f"the log does not fit at position {found.first_bad_position}: {found.reason}")
+    if not result.valid:
+        print(f"the log is damaged at position {result.first_bad_position}: {result.reason}")
         return NOT_WHOLE
     if head is not None and head != (manifest.log_id, manifest.head, manifest.chain_hash):
-        print(f"the log is not the one of the back-up, which ends at {manifest.head}")
+        print(f"the log is not that of the back-up, which ends at position {manifest.head}")
         return NOT_WHOLE
-    print(printable(f"the log is whole: {found.checked} events, as of {manifest.made_at}"))
+    print(printable(f"the log is whole: {result.checked} events, as of {manifest.made_at}"))
     return 0
 
 
@@ -159,13 +162,13 @@ async def _begin_epoch(url: str, path: Path) -> None:
 
 
 def _head(url: str) -> tuple[Any, ...] | None:
-    """The id of the log, its last position, and the hash of its chain, as restored."""
+    """Return the id of the restored log, its last position, and the hash of its chain."""
     with psycopg.connect(url) as connection:
         return connection.execute(_HEAD).fetchone()
 
 
 async def _keep_quiet(wired: Core, path: Path) -> None:
-    """Order that the copy is quiet before anything of it can start."""
+    """Make the copy quiet before anything in it can start."""
     try:
         await wired.start()
         await order_quiet(wired, f"a drill with {path.name}", invocation=shell.invocation())
@@ -174,7 +177,7 @@ async def _keep_quiet(wired: Core, path: Path) -> None:
     print("the copy is quiet: nothing leaves it until `medialedger quiet off`")
 
 
-def _say_what_is_missing(archive: Archive, settings: Settings) -> None:
+def _print_missing(archive: Archive, settings: Settings) -> None:
     if isinstance(settings.media_root, Path) and (missing := archive.missing_media(settings.media_root)):
         print(f"{missing} of {archive.manifest.media_files} media files are not in {settings.media_root}; copy them there")
-    print("clients and their keys are those of the back-up")
+    print("clients and their keys were restored from the back-up")

@@ -1,4 +1,4 @@
-"""`medialedger restored`: begin a new epoch of the log, after its database was restored or lost its latest commits."""
+"""`medialedger restored`: begins a new epoch of the log after its database was restored or lost its latest commits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from projections.consumers.timeline import BeyondTheLog, begin_epoch
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """As the owner of the tables: the role of the running product may not begin an epoch."""
-    async with open_database(settings) as found:
-        check_owner(found)
-        await prepare(found.url, owner=found.owner)
-        async with await psycopg.AsyncConnection.connect(found.owner) as connection:
+    """Begin the epoch as the owner of the tables: the role of the running product may not."""
+    async with open_database(settings) as database:
+        check_owner(database)
+        await prepare(database.url, owner=database.owner)
+        async with await psycopg.AsyncConnection.connect(database.owner) as connection:
             try:
                 epoch, since = await begin_epoch(connection, since=args.since, reason=args.reason)
             except BeyondTheLog as refusal:

@@ -1,4 +1,4 @@
-"""Runs a command that needs the settings: with the log set up where it serves, and an expected error as one line."""
+"""Runs a command that needs the settings. Sets up the log if the command serves, and prints an expected error as one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, Account
 
 
 def run_here(args: Namespace, command: Command) -> int:
-    """Its exit code. Raises KeyboardInterrupt."""
+    """Run a command and return its exit code. Raise `KeyboardInterrupt` on Ctrl-C."""
     try:
         settings = Settings.from_process({name: text for name in PLACE if (text := getattr(args, name, None)) is not None})
         if command.serves:
@@ -41,24 +41,25 @@ def run_here(args: Namespace, command: Command) -> int:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
         return 1
     except DecryptionFailed as error:
-        what = f"{printable_lines(str(error))} cannot be decrypted: no master key of this machine fits"
+        what = f"{printable_lines(str(error))} cannot be decrypted with any master key of this machine"
         print(f"medialedger: {what}; {LOST_KEY}", file=sys.stderr)
         return 1
     except psycopg.Error as error:
         from api.cli.database import first_line
 
-        print(f"medialedger: the database refuses: {printable_lines(first_line(error))}", file=sys.stderr)
+        print(f"medialedger: the database refused: {printable_lines(first_line(error))}", file=sys.stderr)
         return 1
     return code
 
 
 def _warn_of_unknown(settings: Settings) -> None:
     for name in settings.unknown:
-        print(f"medialedger: warning: there is no setting {name}", file=sys.stderr)
+        print(f"medialedger: warning: the setting {name} does not exist", file=sys.stderr)
 
 
 def set_up_log(settings: Settings) -> None:
-    """Log to stderr, one JSON object a line, or text for a person. The messages of uvicorn about its start and end repeat ours."""
+    """Log to stderr, as one JSON object per line or as text for people. uvicorn's messages about its start and end repeat ours, so
+    they are dropped."""
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if as_text(settings.log_format, sys.stderr) else JsonFormatter())
     level = settings.log_level
@@ -73,5 +74,5 @@ def set_up_log(settings: Settings) -> None:
 
 
 def _is_not_a_cancelled_request(record: logging.LogRecord) -> bool:
-    """False for the traceback of a request that was cancelled at the end of the shutdown time: it is no error."""
+    """Return False for the traceback of a request that was cancelled at the end of the shutdown time: it is no error."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))

@@ -1,7 +1,5 @@
-"""A generated schedule: rooms, and live Events whose titles and references contain special characters.
-
-The same seed gives the same schedule, with the same ids, so that loading it twice changes nothing.
-"""
+"""A generated schedule: rooms, and live Events whose titles and references contain special characters. The same seed gives the same
+schedule with the same ids, so that loading it twice changes nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class SampleEvent:
 
 
 def first_day(around: datetime | None) -> datetime:
-    """The day before this time; without one, `FIRST_DAY`."""
+    """Return the day before this time; `FIRST_DAY` if there is no time."""
     if around is None:
         return FIRST_DAY
     day = around.astimezone(UTC).date() - timedelta(days=1)

@@ -1,4 +1,4 @@
-"""A text with secrets that a person gives to a command: in a file or on standard input, for everybody can read arguments."""
+"""A text with secrets that a person passes to a command in a file or on standard input, because other users can read arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST: Final = 1024 * 1024
 
 
 def secret_text(file: str) -> str:
-    """Raises `StartError` for what cannot be read."""
+    """Return the text. Raise `StartError` if it cannot be read."""
     try:
         text = _standard_input() if file == STANDARD_INPUT else read_secret_file(Path(file))
     except KeyFileError as error:

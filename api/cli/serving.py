@@ -27,21 +27,21 @@ from projections.kernel.background_task import start_task
 
 BACKLOG = 2048
 _AFTER_IDLE = 1.0
-"""Seconds that a retired process waits after the time-out of connections that nobody uses."""
+"""The seconds that a retired process waits after the time-out of idle connections."""
 
 
 Ready = Callable[[int], None]
 
 
 class Build(Protocol):
-    """Makes what is served, on a database that answers."""
+    """Builds the application to serve, on a database that answers."""
 
     def __call__(self, settings: Settings, database: str, /, *, owner: str) -> Awaitable[Runnable]: ...
 
 
 class Server(LimitedServer):
-    """The server, without uvicorn's signal handlers and with a callback when it listens. Its handlers would raise the signals
-    again at its end, before the product and the database are stopped."""
+    """The uvicorn server without its signal handlers, and with a callback when it listens. Those handlers would raise the signals
+    again at the end of the server, before the product and the database are stopped."""
 
     def __init__(self, config: uvicorn.Config, *, listening: Callable[[], None]) -> None:
         super().__init__(config)
@@ -60,9 +60,9 @@ class Server(LimitedServer):
         self.should_exit = True
 
     async def retire(self, seconds: float) -> None:
-        """Accept no more connections, and wait until those that are open are closed: by the answer to their next request, by their
-        clients, or by their time-out. A connection that nobody uses is not closed before that: a proxy may send a request on it at
-        the same moment, and does not repeat a POST."""
+        """Accept no more connections, and wait until the open ones are closed: by the answer to their next request, by their
+        clients, or by their time-out. An idle connection is not closed earlier: a proxy may send a request on it at the same
+        moment, and does not repeat a POST."""
         for server in self.servers:
             server.close()
         self.answer_last()
@@ -74,21 +74,21 @@ class Server(LimitedServer):
 
 
 def no_further_step(port: int) -> None:
-    """For a command that does nothing else when it is ready."""
+    """Do nothing when the product is ready."""
 
 
 async def serve(settings: Settings, *, database: OpenDatabase, build: Build, ready: Ready = no_further_step) -> int:
-    """Serve until a stop signal. What was opened is closed in reverse order, also after an error. `ready` is called with the port
-    when it listens."""
+    """Serve until a stop signal. Resources are closed in reverse order, also after an error. `ready` is called with the port when
+    the server listens."""
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         settings = settings.listening_on(sockets[0].getsockname()[1])
         try:
-            async with database(settings) as found:
-                warn_of_rights(found)
-                product = await build(settings, found.url, owner=found.owner)
+            async with database(settings) as opened:
+                warn_of_rights(opened)
+                product = await build(settings, opened.url, owner=opened.owner)
                 address = sockets[0].getsockname()[0]
-                listening = partial(_listening, settings, product, address=address, label=found.label, ready=ready)
+                listening = partial(_announce, settings, product, address=address, label=opened.label, ready=ready)
                 await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=listening)
         except asyncio.CancelledError:
             if not signals.requested:
@@ -106,7 +106,8 @@ async def run_product(
     listening: Callable[[], None],
     retire: asyncio.Event | None = None,
 ) -> None:
-    """Until a stop signal, or `retire`: then another process has taken over, and every connection may end in its own time."""
+    """Run the product until a stop signal or until `retire` is set: then another process has taken over, and every connection may
+    end in its own time."""
     server = Server(server_config(product.app, product.connections, seconds=seconds), listening=listening)
     tasks = [start_task(_force(server, signals), what="stop by force")]
     if retire is not None:
@@ -119,17 +120,17 @@ async def run_product(
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        raise StartError("another program took the port in the meantime; start again") from error
+        raise StartError("another program has taken the port meanwhile; start again") from error
     finally:
         signals.on_stop(lambda: None)
         for task in tasks:
             task.cancel()
-        # Within a time: the database is stopped after it, also when a worker hangs.
+        # The stop has a time limit: the database must be stopped after it even if a worker hangs.
         await signals.in_order(product.stop(), seconds=max(seconds, 1))
 
 
 def tune_garbage_collector() -> None:
-    """Freeze the loaded objects: they stay until the end. Collect the others seldom."""
+    """Freeze the loaded objects, which stay until the end, and collect the others seldom."""
     gc.collect()
     gc.freeze()
     collect_seldom()
@@ -168,6 +169,6 @@ async def _retire(server: Server, product: Runnable, retire: asyncio.Event) -> N
     await server.retire(product.connections.limits.idle_seconds + _AFTER_IDLE)
 
 
-def _listening(settings: Settings, product: Runnable, *, address: str, label: str, ready: Ready) -> None:
+def _announce(settings: Settings, product: Runnable, *, address: str, label: str, ready: Ready) -> None:
     print_ready(settings, address=address, port=settings.port, database=label, summary=product.summary())
     ready(settings.port)

@@ -1,4 +1,5 @@
-"""`medialedger sessions`: lists what runs until it is stopped, as encoders and pushes do, and takes an Event off the air."""
+"""`medialedger sessions`: lists the sessions, such as encoders and pushes that run until they are stopped, and takes an Event off
+the air."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _stop(wired: Core, args: Namespace) -> None:
-    """The Event keeps its state; its next change to the state 1 or 2 starts the encoder again."""
+    """Take an Event off the air. It keeps its state; its next change to the state 1 or 2 starts the encoder again."""
     event = await _on_air(wired, args.target)
     channel_id = event.details.on_air_channel_id
     if channel_id is None:
@@ -50,7 +51,7 @@ async def _stop(wired: Core, args: Namespace) -> None:
 
 
 async def _on_air(wired: Core, target: str) -> EventRow:
-    """The Event with this id, or the one that is on the air on the channel with this id or name."""
+    """Return the Event with this id, or the Event that is on the air on the channel with this id or name."""
     events = EventQueries(wired.database)
     try:
         key = UUID(target)
@@ -61,32 +62,38 @@ async def _on_air(wired: Core, target: str) -> EventRow:
         if (event := await events.by_id(key)) is not None:
             return event
         named = [key]
-    found = [event for channel in named if (event := await events.on_air(channel)) is not None]
-    if not found:
-        raise StartError(f"no Event is on the air on a channel {target!r}, and none has this id")
-    if len(found) > 1:
-        raise StartError(f"{len(found)} channels of this name are on the air; by Event: {', '.join(str(one.id) for one in found)}")
-    return found[0]
+    events_on_air = [event for channel in named if (event := await events.on_air(channel)) is not None]
+    if not events_on_air:
+        raise StartError(f"no Event is on the air on a channel {target!r}, and no Event has this id")
+    if len(events_on_air) > 1:
+        raise StartError(
+            f"{len(events_on_air)} channels of this name are on the air; give one of the Events "
+            f"{', '.join(str(row.id) for row in events_on_air)}"
+        )
+    return events_on_air[0]
 
 
-def _sent(session: Document) -> str | None:
+def _sent_bytes(session: Document) -> str | None:
     statistics = session.get("statistics")
     if statistics is None:
         return None
-    return f"{sum(one.get('bytes') or 0 for one in (statistics, *_encoders(session))):,} B"
+    return f"{sum(source.get('bytes') or 0 for source in (statistics, *_encoders(session))):,} B"
 
 
 def _on_screen(session: Document) -> str | None:
-    return "; ".join(_played(one["playout"]) for one in _encoders(session) if isinstance(one.get("playout"), dict)) or None
+    return (
+        "; ".join(_playing_item(encoder["playout"]) for encoder in _encoders(session) if isinstance(encoder.get("playout"), dict))
+        or None
+    )
 
 
 def _encoders(session: Document) -> Sequence[Mapping[str, Any]]:
-    found = (session.get("statistics") or {}).get("encoders", [])
-    return [one for one in found if isinstance(one, dict)]
+    encoders = (session.get("statistics") or {}).get("encoders", [])
+    return [encoder for encoder in encoders if isinstance(encoder, dict)]
 
 
-def _played(playout: Mapping[str, Any]) -> str:
-    """The item of a playlist that an encoder plays, and how far it is."""
+def _playing_item(playout: Mapping[str, Any]) -> str:
+    """Return the item of a playlist that an encoder is playing, and its position."""
     if playout.get("item") is None:
         return "black"
     length = playout.get("length")
@@ -121,7 +128,7 @@ _COLUMNS = (
     Column("since", field("startedAt"), Kind.TIME),
     Column("restarts", field("restarts"), Kind.NUMBER),
     Column("host", field("host")),
-    Column("sent", _sent),
+    Column("sent", _sent_bytes),
     Column("on the air", _on_screen),
     Column("reason", field("reason"), Kind.LONG),
 )

@@ -1,7 +1,5 @@
-"""What the processes of one supervisor share: token buckets, seats, totals of metrics, and the memory of `ClientChanges`.
-
-The supervisor is the one place of all counts, so limits are exact over all processes without a lock.
-"""
+"""The state that the processes of one supervisor share: token buckets, seats, totals of metrics, and the memory of `ClientChanges`.
+The supervisor keeps all counts, so limits are exact over all processes without a lock."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from projections.clients.changes import MOST_PROCESSES, SIZE
 
 @dataclass(frozen=True)
 class Place:
-    """What one of the processes does. Its sockets outlive the process."""
+    """The role of one of the processes. Its sockets outlive the process."""
 
     kind: str
     number: int
@@ -50,18 +48,18 @@ class Running(Protocol):
 
 
 class Shared:
-    """`processes` is how many there are to be. Closed at the end: it holds the shared memory."""
+    """The shared state of `processes` processes. It must be closed at the end, because it holds the shared memory."""
 
     def __init__(self, processes: int, *, per_second: int, settings: Mapping[str, Any] | None = None) -> None:
         self.processes = processes
         self.settings = settings or {}
-        """What the command decided, in place of what the environment says."""
+        """The settings that the command decided, which override the environment."""
         self.buckets = TokenBuckets(per_second)
         self.seats = OwnSeats()
         self.running: list[Running] = []
         self.restarts = 0
         self.cells = list(range(MOST_PROCESSES))
-        """The cells of `ClientChanges` that no process has."""
+        """The cells of `ClientChanges` that no process uses."""
         self.changes = os.memfd_create("medialedger-client-changes")
         os.truncate(self.changes, SIZE)
         self._of_ended: Snapshot = ()
@@ -72,14 +70,15 @@ class Shared:
         os.close(self.changes)
 
     def ended(self, snapshot: Snapshot, seats: Counter[str]) -> None:
-        """A process has ended: its counts stay in the totals, its seats are free."""
+        """Keep the counts of an ended process in the totals, and free its seats."""
         self._of_ended = total([self._of_ended, without_gauges(snapshot)])
         for kind, taken in seats.items():
             for _ in range(taken):
                 self.seats.leave(kind)
 
     async def metrics(self) -> Snapshot:
-        """The sum over all processes, and those that have ended. No process is counted twice: after the wait there is no other."""
+        """Return the sum over all processes, including ended ones. No process is counted twice, because nothing is awaited after
+        the scrapes."""
         await asyncio.gather(*(each.scrape() for each in list(self.running)))
         return total([self._own(), self._of_ended, *(each.snapshot for each in self.running)])
 

@@ -1,4 +1,4 @@
-"""The actor of what is done in a shell: `shell:<user>`. No client is called so, since a client's name has no colon."""
+"""The actor of actions in a shell: `shell:<user>`. No client can have this name, since a client's name has no colon."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST: Final = 64
 
 
 def invocation(*, correlation_id: str | None = None) -> Invocation:
-    """On behalf of the user of the shell."""
+    """Return an invocation on behalf of the user of the shell."""
     from domain.kernel.ports import Invocation
 
     return Invocation.by(user_of_shell(), correlation_id=correlation_id)
@@ -28,8 +28,8 @@ def user_of_shell() -> str:
 
 
 def actor(user_id: int, environment: Mapping[str, str]) -> str:
-    """For root, the user who called sudo. For anybody else SUDO_USER is not believed: only root cannot lie with it about more than
-    root could do anyway."""
+    """Return the actor of a user; for root, the user who called sudo. SUDO_USER is ignored for any other user, who could forge it;
+    root could do anything in any case."""
     name = environment.get("SUDO_USER", "") if user_id == 0 else ""
     return f"shell:{re.sub(r'[^A-Za-z0-9._@-]', '_', name or _name(user_id))[:_LONGEST]}"
 

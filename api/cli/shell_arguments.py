@@ -15,7 +15,7 @@ def _doctor(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--media",
         action="store_true",
-        help="only try ffmpeg and ffprobe, in small runs with measured results, and keep the verdict: those of PATH are used where "
+        help="only try ffmpeg and ffprobe, in small runs with measured results, and store the verdict: those on PATH are used if "
         "all trials pass, whatever their release",
     )
     add_form(parser)
@@ -28,20 +28,22 @@ def _open(parser: ArgumentParser) -> None:
 
 def _context(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="keep an address and an API key under a name, after a try; the first one is used at once")
+    add = actions.add_parser(
+        "add", help="try an address and an API key, and store them under a name; the first context becomes the default"
+    )
     add.add_argument("name", metavar="NAME", type=utf8)
     add.add_argument("url", metavar="URL", type=utf8, help="such as https://media.example")
     add.add_argument(
         "--key-file",
         type=utf8,
         metavar="FILE",
-        help="the API key (- : standard input; default: MEDIALEDGER_API_KEY, else it is asked for)",
+        help="the API key (-: standard input; default: MEDIALEDGER_API_KEY, else a prompt)",
     )
-    add.add_argument("--no-key", action="store_true", help="without a key: for what needs none")
-    add.add_argument("--no-try", action="store_true", help="keep it although nothing answers there")
-    use = actions.add_parser("use", help="send commands there from now on; without a name to this machine again")
+    add.add_argument("--no-key", action="store_true", help="store no key, for an address that needs none")
+    add.add_argument("--no-try", action="store_true", help="store the context without trying it")
+    use = actions.add_parser("use", help="make a context the default; without a name, commands go to this machine again")
     use.add_argument("name", metavar="NAME", nargs="?", type=utf8)
-    listed = actions.add_parser("list", help="every context, never its key")
+    listed = actions.add_parser("list", help="list every context, without its key")
     remove = actions.add_parser("remove", help="forget an address and its key")
     remove.add_argument("name", metavar="NAME", type=utf8)
     add_form(listed)
@@ -53,10 +55,10 @@ def _completion(parser: ArgumentParser) -> None:
 
 
 DOCTOR = Command(
-    "look for what is wrong with this installation",
-    "Looks at the home, the port, the disk, the database, programs and settings, whether or not the product runs, and says what to "
-    "do about each finding. Nothing is changed. `status` looks at a running installation. With --media it tries the programs for "
-    "media instead, which takes about half a minute, and keeps what it found in the home; start the product again after that.",
+    "look for problems of this installation",
+    "Checks the home, the port, the disk, the database, programs and settings, whether or not the product runs, and says what to "
+    "do about each finding. Nothing is changed. `status` checks a running installation. With --media it tries the programs for "
+    "media instead, which takes about half a minute, and stores the verdict in the home; restart the product after that.",
     "medialedger doctor\n  medialedger doctor --json\n  medialedger doctor --media",
     _doctor,
     group=OPERATE,
@@ -64,7 +66,7 @@ DOCTOR = Command(
 )
 OPEN = Command(
     "open the console in a browser",
-    "Opens the address of the console in a browser, or prints it where there is no display.",
+    "Opens the address of the console in a browser, or prints it if there is no display.",
     "medialedger open\n  medialedger open --context studio --print",
     _open,
     group=PERSON,
@@ -73,8 +75,8 @@ OPEN = Command(
 )
 CONTEXT = Command(
     "name the installations that commands go to",
-    "Keeps addresses and API keys of installations under names, in a file that only you can read: contexts.json below "
-    "XDG_CONFIG_HOME/medialedger, or ~/.config/medialedger. Commands go to the context in use, unless --url, --context or --local "
+    "Stores addresses and API keys of installations under names, in a file that only you can read: contexts.json below "
+    "XDG_CONFIG_HOME/medialedger, or ~/.config/medialedger. Commands go to the default context, unless --url, --context or --local "
     "says otherwise.",
     "medialedger context add studio https://media.example --key-file studio.key\n  medialedger context use studio\n"
     "  medialedger context list\n  medialedger context use\n  medialedger context remove studio",
@@ -85,7 +87,7 @@ CONTEXT = Command(
 )
 COMPLETION = Command(
     "print a script that completes commands in a shell",
-    "Prints a script for bash, zsh or fish that completes commands, options and their values. The product need not run.",
+    "Prints a script for bash, zsh or fish that completes commands, options and their values. The product need not be running.",
     "medialedger completion bash\n  medialedger completion zsh\n  medialedger completion fish",
     _completion,
     group=PERSON,

@@ -1,4 +1,4 @@
-"""The listening sockets: bound before anything slow starts, so that a used port is reported at once."""
+"""The listening sockets. They are bound before anything slow starts, so that a used port is reported at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 from api.wiring.startup import StartError
 
 ACCEPTED_AT_ONCE: Final = 16
-"""Connections of one socket in a turn of the event loop."""
+"""The number of connections of one socket that are accepted in a turn of the event loop."""
 _ADDRESS_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -20,8 +20,8 @@ _ADDRESS_UNAVAILABLE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 def bound_sockets(
     host: str, *, port: int, copies: int = 1, setting: str = "MEDIALEDGER_PORT"
 ) -> Iterator[list[list[socket.socket]]]:
-    """One socket for each address of `host`, all with the same port; and all of that for each of the `copies`, among which the
-    kernel distributes new connections. Port 0 is any free one. `setting` is what a person may change."""
+    """Bind one socket for each address of `host`, all with the same port, for each of the `copies`, among which the kernel
+    distributes new connections. Port 0 chooses a free port. `setting` is the setting that error messages suggest to change."""
     sockets: list[list[socket.socket]] = [[]]
     try:
         _bind_all(host, port, sockets=sockets[0], setting=setting)
@@ -34,13 +34,15 @@ def bound_sockets(
 
 
 def with_duplicates(sockets: Sequence[socket.socket]) -> list[socket.socket]:
-    """The sockets with further descriptors of each, for one event loop. libuv accepts one connection of each descriptor in a turn:
-    else 600 new connections of one client hold up those of all others for 600 turns, which are seconds when turns are long."""
+    """Return the sockets with further descriptors of each, for one event loop. libuv accepts one connection per descriptor in a
+    turn; without duplicates, 600 new connections of one client would hold up all others for 600 turns, which are seconds when turns
+    are long."""
     return [*sockets, *(sock.dup() for sock in sockets for _ in range(ACCEPTED_AT_ONCE - 1))]
 
 
 def _share(sockets: list[list[socket.socket]], copies: int) -> None:
-    """The first sockets were bound without SO_REUSEPORT, so a used port was refused; only now others may be bound beside them."""
+    """Bind the other copies. The first sockets were bound without SO_REUSEPORT, so that a used port was refused; only now may
+    others share it."""
     for sock in sockets[0]:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     for _ in range(copies - 1):
@@ -50,7 +52,7 @@ def _share(sockets: list[list[socket.socket]], copies: int) -> None:
 
 
 def _bind_all(host: str, port: int, *, sockets: list[socket.socket], setting: str) -> None:
-    """Bind each usable address: `localhost` may have an IPv6 address that this machine has not. One address is enough."""
+    """Bind each usable address. `localhost` may have an IPv6 address that this machine lacks; one bound address is enough."""
     missing: OSError | None = None
     for family, address in _addresses(host, port):
         chosen = sockets[0].getsockname()[1] if sockets else port
@@ -66,10 +68,10 @@ def _bind_all(host: str, port: int, *, sockets: list[socket.socket], setting: st
 
 def _addresses(host: str, port: int) -> Sequence[tuple[socket.AddressFamily, Any]]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        results = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError) as error:
         raise StartError(f"MEDIALEDGER_HOST: {host} is not an address of this machine") from error
-    return list(dict.fromkeys((family, address) for family, _, _, _, address in found))
+    return list(dict.fromkeys((family, address) for family, _, _, _, address in results))
 
 
 def _bind(family: int, address: tuple[Any, ...], *, shared: bool = False) -> socket.socket:

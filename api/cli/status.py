@@ -1,4 +1,4 @@
-"""`medialedger status` on the database: one look at the installation, and what needs somebody's attention."""
+"""`medialedger status` on the database: shows the state of the installation, and what needs attention."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """0: nothing needs attention."""
+    """Return 0 if nothing needs attention."""
     async with open_core(settings) as wired:
-        found = list(findings(await _overview(wired, _directories(settings))))
-    print_findings(found, form=args.form)
-    return NEEDS_ATTENTION if any(one.attention for one in found) else 0
+        rows = list(findings(await _overview(wired, _directories(settings))))
+    print_findings(rows, form=args.form)
+    return NEEDS_ATTENTION if any(finding.attention for finding in rows) else 0
 
 
 async def _overview(wired: Core, directories: Mapping[str, Path]) -> Document:
-    """As the API answers it, without the process of this command."""
+    """Return the overview as the API answers it, without the process of this command."""
     from api.wiring.rooms.health import overview
 
     own = (gethostname(), os.getpid())

@@ -1,4 +1,4 @@
-"""What `medialedger status` says of the overview of health, whether it was read from the API or from the database."""
+"""The findings of `medialedger status` from the overview of health, whether it was read from the API or from the database."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from projections.kernel.sizes import shown
 _DELIVERIES: Final = (("pending", "pending"), ("due", "due"), ("inFlight", "being sent"))
 
 
-def findings(seen: Document) -> Iterator[Finding]:
-    """`seen` is the answer of `GET /api/health/overview/`."""
+def findings(overview: Document) -> Iterator[Finding]:
+    """Yield the findings of an answer of `GET /api/health/overview/`."""
     attention = defaultdict[str, list[str]](list)
-    for one in _objects(seen, "attention"):
-        command = one.get("command")
-        attention[text(one.get("about"))].append(text(one.get("text")) + (f" `{command}`" if command else ""))
-    for name, said in _said(seen):
-        yield Finding(name, said, "; ".join(attention.pop(name, ())))
+    for problem in _objects(overview, "attention"):
+        command = problem.get("command")
+        attention[text(problem.get("about"))].append(text(problem.get("text")) + (f" `{command}`" if command else ""))
+    for name, summary in _summaries(overview):
+        yield Finding(name, summary, "; ".join(attention.pop(name, ())))
     for name, wrong in attention.items():
         yield Finding(name, "needs attention", "; ".join(wrong))
 
 
-def _said(seen: Document) -> Iterator[tuple[str, str]]:
-    """What there is, by what it is about."""
-    database, log = _object(seen, "database"), _object(seen, "log")
+def _summaries(overview: Document) -> Iterator[tuple[str, str]]:
+    """Yield the parts of an installation with a text about each."""
+    database, log = _object(overview, "database"), _object(overview, "log")
     yield "database", f"PostgreSQL {text(database.get('version'))}, {_size(database.get('bytes'))}"
     yield (
         "log",
         f"{log['position']:,} events, the last at {text(log.get('recordedAt'))}" if log.get("position") else "no events yet",
     )
-    yield "disks", ", ".join(f"{text(one.get('name'))} {_size(one.get('freeBytes'))} free" for one in _objects(seen, "disks"))
-    builds = Counter(text(one.get("build")) for one in _objects(seen, "processes"))
+    yield "disks", ", ".join(f"{text(row.get('name'))} {_size(row.get('freeBytes'))} free" for row in _objects(overview, "disks"))
+    builds = Counter(text(row.get("build")) for row in _objects(overview, "processes"))
     yield "processes", ", ".join(f"{count} of build {build}" for build, count in sorted(builds.items())) or "none"
-    late = [f"{text(one.get('name'))} is {one['lag']:,} events behind" for one in _objects(seen, "consumers") if one.get("lag")]
+    late = [f"{text(row.get('name'))} is {row['lag']:,} events behind" for row in _objects(overview, "consumers") if row.get("lag")]
     yield "consumers", ", ".join(late) or "all are at the end of the log"
-    states = _object(_object(seen, "jobs"), "states")
+    states = _object(_object(overview, "jobs"), "states")
     yield "jobs", ", ".join(f"{count} {state}" for state, count in states.items() if count) or "none"
-    deliveries = _object(seen, "deliveries")
-    yield "deliveries", ", ".join(f"{deliveries.get(name)} {said}" for name, said in _DELIVERIES)
-    yield "sessions", ", ".join(f"{one.get('count')} {text(one.get('state'))}" for one in _objects(seen, "sessions")) or "none"
+    deliveries = _object(overview, "deliveries")
+    yield "deliveries", ", ".join(f"{deliveries.get(name)} {label}" for name, label in _DELIVERIES)
+    yield "sessions", ", ".join(f"{row.get('count')} {text(row.get('state'))}" for row in _objects(overview, "sessions")) or "none"
 
 
 def _size(count: object) -> str:
@@ -50,10 +50,10 @@ def _size(count: object) -> str:
 
 
 def _object(document: Document, name: str) -> Document:
-    found = document.get(name)
-    return found if isinstance(found, dict) else {}
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _objects(document: Document, name: str) -> list[Document]:
-    found = document.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    value = document.get(name)
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []

@@ -20,15 +20,15 @@ from workers.kernel.forked import ForkedProcess, ForkServer
 
 _SCRAPE_SECONDS: Final = 1.0
 _LAST_WORDS: Final = 1.0
-"""Seconds for reading what an ended process had sent."""
+"""The seconds for reading the last messages of an ended process."""
 
 
 Summary = Sequence[tuple[str, str]]
-"""Lines for the person who started the product."""
+"""The lines for the person who started the product."""
 
 
 class Supervised:
-    """One process. What it took of shared limits is free again when it has ended, however it ended."""
+    """A process of the supervisor. Its share of shared limits is freed when it has ended, however it ended."""
 
     def __init__(self, place: Place, shared: Shared, *, fork_server: ForkServer) -> None:
         self.place = place
@@ -39,13 +39,13 @@ class Supervised:
         self._cell = shared.cells.pop()
         self._taken: Counter[str] = Counter()
         self.failure = ""
-        """Why it could not start, as it told."""
+        """The reported reason why it could not start."""
         self._ready: asyncio.Future[Summary] = asyncio.get_running_loop().create_future()
         self._process: ForkedProcess
         self._ending: asyncio.Task[int]
         self.channel = Channel(
             answers={"token": self._token, "seat": self._seat, "metrics": self._metrics},
-            notices={"ready": self._is_ready, "failed": self._has_failed, "leave": self._leave, "metrics": self._counted},
+            notices={"ready": self._set_ready, "failed": self._set_failure, "leave": self._leave, "metrics": self._store_metrics},
         )
 
     @property
@@ -57,7 +57,7 @@ class Supervised:
         return self._process.pid
 
     async def start(self) -> None:
-        """Raises `StartError`."""
+        """Fork the process and connect to it. Raise `StartError` if that fails."""
         ours, theirs = socket.socketpair()
         order = {
             "kind": self.place.kind,
@@ -83,19 +83,19 @@ class Supervised:
         await self.channel.connect(ours)
 
     async def ready(self) -> Summary:
-        """Raises `StartError` when it ended before, with the reason that it told."""
+        """Wait until the process is ready and return its summary. Raise `StartError` with the reported reason if it ends before."""
         either: list[asyncio.Future[Any]] = [self._ready, self._ending]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if self._ready.done():
             return self._ready.result()
-        raise StartError(self.failure or f"the process {self.place} ended before it was ready: {how(self._ending.result())}")
+        raise StartError(self.failure or f"the process {self.place} ended before it was ready: {exit_text(self._ending.result())}")
 
     async def ended(self) -> int:
-        """Its exit code; negative for a signal."""
+        """Wait for the end and return the exit code; negative for a signal."""
         return await asyncio.shield(self._ending)
 
     async def _end(self) -> int:
-        """Settles what it leaves behind, after reading what it sent last."""
+        """Free the shares of the process, after reading its last messages."""
         code = await self._process.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
@@ -113,15 +113,15 @@ class Supervised:
         self._process.send_signal(signal.SIGKILL)
 
     async def scrape(self) -> None:
-        """Ask for its metrics. One that does not answer keeps the numbers that it gave before."""
+        """Ask for the metrics of the process. If it does not answer, its earlier numbers stay."""
         with suppress(ChannelClosed, TimeoutError):
-            self._counted(await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS))
+            self._store_metrics(await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS))
 
     async def _token(self, client: str) -> int:
         return self._shared.buckets.take(client)
 
-    async def _seat(self, wanted: Sequence[Any]) -> bool:
-        kind, most = wanted
+    async def _seat(self, request: Sequence[Any]) -> bool:
+        kind, most = request
         taken = await self._shared.seats.take(kind, most)
         self._taken[kind] += taken
         return taken
@@ -135,16 +135,16 @@ class Supervised:
     async def _metrics(self, _: None) -> Snapshot:
         return await self._shared.metrics()
 
-    def _counted(self, snapshot: Snapshot) -> None:
+    def _store_metrics(self, snapshot: Snapshot) -> None:
         self.snapshot = of_process(snapshot, str(self.place))
 
-    def _is_ready(self, summary: Summary) -> None:
+    def _set_ready(self, summary: Summary) -> None:
         if not self._ready.done():
             self._ready.set_result(summary)
 
-    def _has_failed(self, reason: str) -> None:
+    def _set_failure(self, reason: str) -> None:
         self.failure = reason
 
 
-def how(code: int) -> str:
+def exit_text(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""The supervisor: runs the product in several processes that share the port, and starts again what ends. ADR 0030."""
+"""The supervisor: runs the product in several processes that share the port, and restarts processes that end. See ADR 0030."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from api.cli.serving import Ready, no_further_step
 from api.cli.shared import Place, Shared
 from api.cli.sockets import bound_sockets
 from api.cli.stop_signals import StopSignals
-from api.cli.supervised import Summary, Supervised, how
+from api.cli.supervised import Summary, Supervised, exit_text
 from api.http.connection_limits import ConnectionLimits
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -25,11 +25,11 @@ from workers.kernel.forked import ForkServer
 from workers.ports import HALT_SECONDS
 
 _PATIENCE: Final = 15
-"""Seconds beyond the time that a process has for its stop."""
+"""The seconds that a process gets in addition to its own stop time."""
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 10.0
 _STABLE: Final = 30.0
-"""A process that ran for so many seconds begins again with the first pause."""
+"""The seconds of running after which the pause before a restart is reset to the first one."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ async def supervise(
     roles: Sequence[str],
     ready: Ready = no_further_step,
 ) -> int:
-    """Run so many processes of the API and of the workers until a stop signal. Without processes of the workers, those of the API
-    have the `roles` too. `ready` is called with the port when the API listens."""
+    """Run so many processes of the API and of the workers until a stop signal. Without worker processes, the API processes have the
+    `roles` too. `ready` is called with the port when the API listens."""
     with StopSignals() as signals, ExitStack() as stack:
         copies = stack.enter_context(bound_sockets(settings.host, port=settings.port, copies=api)) if api else []
         if copies:
@@ -59,19 +59,19 @@ async def supervise(
             async with (
                 _metrics_port(settings, shared, needed=not copies) as metrics,
                 ForkServer("api.cli.process") as fork_server,
-                database(settings) as found,
+                database(settings) as opened,
             ):
                 supervisor = Supervisor(places, shared, fork_server=fork_server, seconds=settings.shutdown_seconds)
-                warn_of_rights(found)
-                await check_connections(found, settings, processes=api + workers)
+                warn_of_rights(opened)
+                await check_connections(opened, settings, processes=api + workers)
                 try:
                     summary = [*(await supervisor.start()), _processes(api, workers), *metrics_summary(settings, metrics)]
                     if copies:
                         address, port = copies[0][0].getsockname()[:2]
-                        print_ready(settings, address=address, port=port, database=found.label, summary=summary)
+                        print_ready(settings, address=address, port=port, database=opened.label, summary=summary)
                         ready(port)
                     else:
-                        print_status(working_text(found.label, summary=summary))
+                        print_status(working_text(opened.label, summary=summary))
                     await supervisor.run(signals)
                 finally:
                     signals.on_stop(lambda: None)
@@ -93,7 +93,7 @@ def _processes(api: int, workers: int) -> tuple[str, str]:
 
 
 def patience(place: Place, seconds: int) -> float:
-    """Seconds in which the process of a place ends in order."""
+    """Return the seconds in which the process of a place should stop gracefully."""
     provisions = place.kind == "workers" and not {"all", "provisioning"}.isdisjoint(place.roles)
     return 2 * seconds + _PATIENCE + (HALT_SECONDS if provisions else 0)
 
@@ -108,7 +108,7 @@ class Supervisor:
         self._restarting: asyncio.Task[None] | None = None
 
     async def start(self) -> Summary:
-        """The first process alone, since it migrates the database; then all others. Raises `StartError`."""
+        """Start the first process alone, since it migrates the database; then all others. Raise `StartError` if one fails."""
         first, *others = self._places
         summary = dict(await first.start())
         starts = [asyncio.create_task(each.start()) for each in others]
@@ -122,7 +122,7 @@ class Supervisor:
         return list(summary.items())
 
     async def run(self, signals: StopSignals) -> None:
-        """Until a stop signal."""
+        """Keep the processes running until a stop signal."""
         stopped = asyncio.Event()
         signals.on_stop(stopped.set)
         loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ class Supervisor:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def stop(self, forced: asyncio.Event) -> None:
-        """All processes at once; by force after a second signal, or when one takes too long."""
+        """Stop all processes at once; kill them after a second signal, or when one takes too long."""
         for each in self._places:
             for sock in each.place.sockets:
                 sock.close()
@@ -168,13 +168,13 @@ class Supervisor:
             try:
                 await each.replace()
             except StartError as error:
-                logger.error("the restart ends here, the others go on as they are: %s", error)
+                logger.error("the restart is aborted, and the other processes continue to run: %s", error)
                 return
         logger.info("all processes were restarted")
 
 
 class _Keeper:
-    """Keeps a process in one place: starts it again when it ends, and replaces it without a gap."""
+    """Keeps a process in one place: restarts it when it ends, and replaces it without a gap."""
 
     def __init__(self, place: Place, shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
         self.place = place
@@ -193,7 +193,7 @@ class _Keeper:
         return await self._current.ready()
 
     async def keep(self) -> None:
-        """Starts the process again whenever it ends, with a pause that grows while it ends soon."""
+        """Restart the process whenever it ends, with a pause that grows while it ends early."""
         pause = 0.0
         while True:
             process = self._current
@@ -203,11 +203,11 @@ class _Keeper:
             pause = _FIRST_PAUSE if not pause or process.age > _STABLE else min(pause * 2, _LONGEST_PAUSE)
             self._shared.restarts += 1
             logger.error(
-                "the process %s (pid %d) %s; it is started again in %g s",
+                "the process %s (pid %d) %s; it is restarted in %g s",
                 *(
                     self.place,
                     process.pid,
-                    f"could not start: {process.failure}" if process.failure else f"ended: {how(code)}",
+                    f"could not start: {process.failure}" if process.failure else f"ended: {exit_text(code)}",
                     pause,
                 ),
             )
@@ -226,7 +226,7 @@ class _Keeper:
             self._current = new
 
     async def replace(self) -> None:
-        """Start another process on the same sockets first, then retire this one: no connection is refused or reset."""
+        """Start another process on the same sockets first, then retire this one, so that no connection is refused or reset."""
         async with self._starting:
             new = self._process()
             await new.start()

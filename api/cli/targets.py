@@ -1,4 +1,4 @@
-"""Where a command goes: to a named address, to a context, or to the product of this home. ADR 0076."""
+"""The destination of a command: a given address, a context, or the product of this home. See ADR 0076."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from api.cli import shell
 from api.cli.contexts import contexts_file, read_contexts
-from api.cli.environment import CONTEXT, KEY, URL, environment, given, home
+from api.cli.environment import CONTEXT, KEY, URL, environment, home, variable
 from api.cli.http_api import HttpApi
 from api.cli.rest_api import RestApi
 from api.kernel.shell_access import database_hash, running_product
@@ -18,9 +18,8 @@ _LONGEST_KEY = 4096
 
 
 def remote_api(args: Namespace) -> HttpApi | None:
-    """The first that is said: `--url`, `--context` or `--local`, MEDIALEDGER_URL, MEDIALEDGER_CONTEXT, the context in use.
-
-    None: here."""
+    """Return the API that a command goes to; None for this home. The first of these decides: `--url`, `--context` or `--local`,
+    MEDIALEDGER_URL, MEDIALEDGER_CONTEXT, the default context."""
     key = key_of(getattr(args, "key_file", None))
     if (url := getattr(args, "url", None)) is not None:
         return HttpApi(url, key)
@@ -28,40 +27,40 @@ def remote_api(args: Namespace) -> HttpApi | None:
         return _of_context(name, key)
     if getattr(args, "local", False):
         return None
-    if (url := given(URL)) is not None:
+    if (url := variable(URL)) is not None:
         return HttpApi(url, key)
-    if (name := given(CONTEXT)) is not None:
+    if (name := variable(CONTEXT)) is not None:
         return _of_context(name, key)
     used = read_contexts(contexts_file(environment())).used
     return None if used is None else _of_context(used, key)
 
 
 def running_api() -> HttpApi | None:
-    """The product that runs on this home, called by the user of the shell; None where none does."""
-    found = running_product(home())
-    if found is None or ((url := given("MEDIALEDGER_DATABASE_URL")) is not None and found.database != database_hash(url)):
+    """Return the product that runs on this home, called by the user of the shell; None if none runs."""
+    product = running_product(home())
+    if product is None or ((url := variable("MEDIALEDGER_DATABASE_URL")) is not None and product.database != database_hash(url)):
         return None
-    return HttpApi(found.url, found.key(shell.user_of_shell()), label=f"the product of {home()}", local=True)
+    return HttpApi(product.url, product.key(shell.user_of_shell()), label=f"the product of {home()}", local=True)
 
 
 def local_api() -> RestApi:
-    """The product that runs on this home, else the API in this process, on the database."""
-    if (found := running_api()) is not None:
-        return found
+    """Return the product that runs on this home, else the API in this process, on the database."""
+    if (running := running_api()) is not None:
+        return running
     from api.cli.in_process_api import InProcessApi
 
     return InProcessApi()
 
 
 def _of_context(name: str, key: str | None) -> HttpApi:
-    context = read_contexts(contexts_file(environment())).named(name)
+    context = read_contexts(contexts_file(environment())).get(name)
     return HttpApi(context.url, key or context.key, label=f"{name} ({context.url})")
 
 
 def key_of(file: str | None) -> str | None:
-    """The API key in this file, or in the environment: arguments can be read by everybody."""
+    """Return the API key in this file, or in the environment. It is no argument, because other users can read arguments."""
     if file is None:
-        return given(KEY)
+        return variable(KEY)
     try:
         text = sys.stdin.readline(_LONGEST_KEY) if file == "-" else Path(file).read_text()[:_LONGEST_KEY]
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The time line of a playlist: when each item and each break of a film begins, as far as lengths are known."""
+"""The time line of a playlist: the times of its items and breaks, as far as lengths are known."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from domain.kernel.errors import Malformed
 from domain.kernel.stream_time import NO_TIME, stream_point
 
 _WIDTH: Final = 32
-"""Characters of the bar that shows where an item is in the whole."""
+"""The characters of the bar that shows the position of an item in the film."""
 _UNKNOWN: Final = "?"
 _ZERO: Final = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """`at` is its time in the film; None: not known."""
+    """A break of an item. `at` is its time in the film; None if it is not known."""
 
     at: timedelta | None
     marker: Marker
@@ -30,7 +30,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item: `at` is when it begins in the film, `length` how long it is; None: not known."""
+    """An item. `at` is the time in the film when it begins, `length` its length; None if it is not known."""
 
     item: Item
     at: timedelta | None
@@ -39,7 +39,8 @@ class Entry:
 
 
 def time_line(playlist: Playlist, *, durations: Mapping[UUID, float]) -> list[Entry]:
-    """`durations` are those of the films of Events, in seconds. After an item of unknown length no time is known."""
+    """Return the entries of a playlist. `durations` are the lengths of the films of Events, in seconds. No time is known after an
+    item of unknown length."""
     entries, at = list[Entry](), _ZERO if playlist.items else None
     for item in playlist.items:
         event = event_of(item)
@@ -51,7 +52,7 @@ def time_line(playlist: Playlist, *, durations: Mapping[UUID, float]) -> list[En
 
 
 def bar(entry: Entry, *, whole: timedelta | None) -> str:
-    """Where the item is in the whole; at least one character. Empty where that is not known."""
+    """Return a bar that shows the position of the item in the film, at least one character wide; empty if it is not known."""
     if whole is None or whole <= _ZERO or entry.at is None or entry.length is None:
         return ""
     first = min(int(entry.at / whole * _WIDTH), _WIDTH - 1)
@@ -64,7 +65,7 @@ def whole_length(entries: Sequence[Entry]) -> timedelta | None:
 
 
 def clock(time: timedelta | None) -> str:
-    """`hh:mm:ss.fff`"""
+    """Return a time as `hh:mm:ss.fff`, or a question mark."""
     return _UNKNOWN if time is None else written(time)
 
 
@@ -77,7 +78,7 @@ def _length(item: Item, duration: float | None) -> timedelta | None:
 
 
 def _between(start: str, end: str) -> timedelta | None:
-    """None where one is a date-time and the other a time from the start, or where one cannot be read."""
+    """Return the time between two points; None if one is a date-time and the other an offset, or if one cannot be parsed."""
     try:
         first, last = stream_point(start, field="start"), stream_point(end, field="end")
     except Malformed:
@@ -87,5 +88,5 @@ def _between(start: str, end: str) -> timedelta | None:
     return from_start(last, None) - from_start(first, None) if first.is_span and last.is_span else None
 
 
-def _sum(one: timedelta | None, other: timedelta | None) -> timedelta | None:
-    return None if one is None or other is None else one + other
+def _sum(first: timedelta | None, second: timedelta | None) -> timedelta | None:
+    return None if first is None or second is None else first + second

@@ -1,4 +1,4 @@
-"""An id that a person names by its beginning."""
+"""An id that a person gives by its beginning."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from api.wiring.startup import StartError
 
 
-def unique(ids: Sequence[str], wanted: str, *, what: str) -> str:
-    """The one that is it, or begins so. Raises `StartError` unless it is one."""
-    found = [one for one in ids if one == wanted] or [one for one in ids if wanted and one.startswith(wanted)]
-    if len(found) != 1:
-        several = f"several ids of a {what} begin with {wanted}: {', '.join(found)}"
-        raise StartError(several if found else f"there is no {what} {wanted}")
-    return found[0]
+def unique(ids: Sequence[str], prefix: str, *, what: str) -> str:
+    """Return the id that equals the text, else the only id that begins with it. Raise `StartError` if there is none, or several."""
+    matches = [candidate for candidate in ids if candidate == prefix] or [
+        candidate for candidate in ids if prefix and candidate.startswith(prefix)
+    ]
+    if len(matches) != 1:
+        several = f"several ids begin with {prefix}: {', '.join(matches)}; give more of the {what}'s id"
+        raise StartError(several if matches else f"no {what} has the id {prefix}")
+    return matches[0]

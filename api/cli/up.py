@@ -12,7 +12,7 @@ from api.wiring.settings import Settings
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """In this process alone, unless the settings ask for several."""
+    """Serve in this process, or in several processes if the settings ask for them."""
     if args.quiet:
         settings = Settings.from_process({**settings.arguments, "quiet": "on"})
     settings = (_for_demo(settings) if args.demo else settings).complete()
@@ -35,7 +35,7 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 def _for_demo(settings: Settings) -> Settings:
-    """The demo publishes into a folder of the home, where no other is set."""
+    """Return settings with which the demo publishes into a folder of the home, unless another folder is set."""
     if settings.filesystem_root is not None:
         return settings
     return Settings.from_process({**settings.arguments, "filesystem_root": str(settings.home / PUBLISHED)})

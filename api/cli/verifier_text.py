@@ -1,4 +1,4 @@
-"""verify.py: the program that auditors take away."""
+"""The text of verify.py, the program with which auditors verify exports."""
 
 from __future__ import annotations
 

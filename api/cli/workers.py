@@ -23,14 +23,14 @@ from api.wiring.space import free_space
 from api.wiring.startup import StartError
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
-from api.wiring.workers import prepared, process_workers
+from api.wiring.workers import prepared_core, process_workers
 from domain.kernel.ports import Invocation
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.quiet import QuietMode
 
 
 async def run(args: Namespace, settings: Settings) -> int:
-    """Run the workers until a stop signal. What was opened is closed in reverse order, also after an error."""
+    """Run the workers until a stop signal. Resources are closed in reverse order, also after an error."""
     names = tuple(dict.fromkeys(args.names)) or tuple(WORKER_ROLES)
     if settings.kafka_bootstrap_servers is None and all(WORKER_ROLES[name].needs_kafka for name in names):
         raise StartError("the relay needs a broker; set MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")
@@ -46,16 +46,16 @@ async def run(args: Namespace, settings: Settings) -> int:
 
     with StopSignals() as signals:
         try:
-            async with metrics_port(settings, metrics) as port, attach_database(settings) as found:
+            async with metrics_port(settings, metrics) as port, attach_database(settings) as opened:
 
                 def ready(registry: CollectorRegistry, names: Sequence[str]) -> None:
                     nonlocal own
                     own = registry
                     summary = [("workers", ", ".join(names)), *metrics_summary(settings, port)]
-                    print_status(working_text(found.label, summary=summary))
+                    print_status(working_text(opened.label, summary=summary))
 
-                warn_of_rights(found)
-                await work(settings, found.url, owner=found.owner, names=names, signals=signals, ready=ready)
+                warn_of_rights(opened)
+                await work(settings, opened.url, owner=opened.owner, names=names, signals=signals, ready=ready)
         except asyncio.CancelledError:
             if not signals.requested:
                 raise
@@ -73,8 +73,8 @@ async def work(
     ready: Callable[[CollectorRegistry, Sequence[str]], None],
     retire: asyncio.Event | None = None,
 ) -> None:
-    """Until a stop signal, or `retire`. A second signal does not wait for the work under way."""
-    inner = await prepared(
+    """Run the workers until a stop signal or until `retire` is set. A second signal does not wait for the work under way."""
+    inner = await prepared_core(
         database,
         settings.master_key_file,
         owner=owner,

@@ -1,4 +1,4 @@
-"""Workflows and their parameters, which are a JSON Schema, as people read them."""
+"""The output of workflows and of their parameters, which are a JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from api.cli.printable import printable
 
 _COLUMNS: Final = (
     Column("name", field("name")),
-    Column("parameters", lambda one: [name for name in _properties(one) if name in _required(one)]),
-    Column("optional", lambda one: [name for name in _properties(one) if name not in _required(one)], wide=True),
+    Column("parameters", lambda workflow: [name for name in _properties(workflow) if name in _required(workflow)]),
+    Column("optional", lambda workflow: [name for name in _properties(workflow) if name not in _required(workflow)], wide=True),
     Column("description", field("description"), Kind.LONG),
 )
 _PARAMETERS: Final = (
@@ -22,34 +22,34 @@ _PARAMETERS: Final = (
 )
 
 
-def print_workflows(found: Sequence[Document], *, form: str) -> None:
-    print_list(found, _COLUMNS, form=form, none="no workflows")
+def print_workflows(workflow: Sequence[Document], *, form: str) -> None:
+    print_list(workflow, _COLUMNS, form=form, none="no workflows")
 
 
-def print_workflow(found: Document, *, form: str) -> None:
+def print_workflow(workflow: Document, *, form: str) -> None:
     if form in (JSON, NDJSON):
-        print_one(found, (), form=form)
+        print_one(workflow, (), form=form)
         return
-    print(printable(f"{found.get('name')}: {found.get('description') or 'no description'}"))
-    print_list(list(_rows(found)), _PARAMETERS, form=form, none="no parameters")
+    print(printable(f"{workflow.get('name')}: {workflow.get('description') or 'no description'}"))
+    print_list(list(_rows(workflow)), _PARAMETERS, form=form, none="no parameters")
 
 
-def _rows(found: Document) -> Iterator[Document]:
-    """Those that are required come first, and have no default."""
-    known, required = _properties(found), _required(found)
-    for name in sorted(known, key=lambda one: one not in required):
-        schema = known[name]
+def _rows(workflow: Document) -> Iterator[Document]:
+    """Yield the parameters, the required ones first. They have no default."""
+    properties, required = _properties(workflow), _required(workflow)
+    for name in sorted(properties, key=lambda key: key not in required):
+        schema = properties[name]
         default = "required" if name in required else json_line(schema.get("default"))
         yield {"name": name, "type": _type(schema), "default": default, "meaning": schema.get("description")}
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """As JSON Schema names it; choices are joined."""
+    """Return the type as JSON Schema names it. Alternatives are joined."""
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     choices = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(choices, list):
-        return " | ".join(dict.fromkeys(_type(one) for one in choices if isinstance(one, Mapping)))
+        return " | ".join(dict.fromkeys(_type(choice) for choice in choices if isinstance(choice, Mapping)))
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if schema.get("type") == "array" and isinstance(schema.get("items"), Mapping):
@@ -58,13 +58,17 @@ def _type(schema: Mapping[str, Any]) -> str:
     return str(kind)
 
 
-def _properties(found: Document) -> Mapping[str, Mapping[str, Any]]:
-    parameters = found.get("parameters")
-    known = parameters.get("properties") if isinstance(parameters, Mapping) else None
-    return {name: one for name, one in known.items() if isinstance(one, Mapping)} if isinstance(known, Mapping) else {}
+def _properties(workflow: Document) -> Mapping[str, Mapping[str, Any]]:
+    parameters = workflow.get("parameters")
+    properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
+    return (
+        {name: schema for name, schema in properties.items() if isinstance(schema, Mapping)}
+        if isinstance(properties, Mapping)
+        else {}
+    )
 
 
-def _required(found: Document) -> Sequence[str]:
-    parameters = found.get("parameters")
+def _required(workflow: Document) -> Sequence[str]:
+    parameters = workflow.get("parameters")
     required = parameters.get("required") if isinstance(parameters, Mapping) else None
     return required if isinstance(required, list) else ()

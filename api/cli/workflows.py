@@ -19,7 +19,7 @@ async def run(args: Namespace, settings: Settings) -> int:
         print_workflows([_document(registry.named(name)) for name in registry.names], form=args.form)
         return 0
     if args.name not in registry.names:
-        raise StartError(f"there is no workflow {args.name}{did_you_mean(args.name, registry.names)}")
+        raise StartError(f"the workflow {args.name} does not exist{did_you_mean(args.name, registry.names)}")
     print_workflow(_document(registry.named(args.name)), form=args.form)
     return 0
 

@@ -1,1 +1,1 @@
-"""Commands that call the REST API, of another machine or of this one. ADR 0076."""
+"""Commands that call the REST API of another machine or of this one. See ADR 0076."""

@@ -1,4 +1,4 @@
-"""`medialedger audit` over the REST API: entries of the log, differences, and the check of a log that is elsewhere."""
+"""`medialedger audit` over the REST API: entries of the log, differences, and the verification of a remote log."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def run(args: Namespace, api: RestApi) -> int:
 
 
 def _show(args: Namespace, api: RestApi) -> None:
-    """The history of one aggregate, or the newest entries of the log, in the order of the log."""
+    """Print the history of one aggregate, or the newest entries of the log, in the order of the log."""
     if args.aggregate is not None and args.id is not None:
         entries = api.documents(f"/api/audit/{segment(args.aggregate)}/{segment(args.id)}/")[-args.limit :]
     else:
-        found = api.pages(_EVENTS, {"aggregate": args.aggregate, "order": "DESC"}, most=args.limit)
-        entries = list(found)[::-1]
+        newest = api.pages(_EVENTS, {"aggregate": args.aggregate, "order": "DESC"}, most=args.limit)
+        entries = list(newest)[::-1]
     if not entries:
         raise StartError("the log has no such events")
     print_entries(entries, form=args.form)
@@ -47,7 +47,7 @@ def _show(args: Namespace, api: RestApi) -> None:
 def _events(args: Namespace, api: RestApi) -> None:
     filters = _filters(args)
     if args.follow and args.form == JSON:
-        raise StartError("a list that goes on is no JSON document: follow with -o ndjson")
+        raise StartError("a list without an end is not a JSON document: use --follow with -o ndjson")
     if args.after is None:
         entries = list(api.pages(_EVENTS, {**filters, "order": "DESC"}, most=args.limit))[::-1]
     else:
@@ -78,7 +78,8 @@ def _time(moment: datetime | None) -> str | None:
 
 
 def _follow(args: Namespace, api: RestApi, filters: Mapping[str, Any], *, entries: Sequence[Document]) -> None:
-    """Until Ctrl-C; while the product is away it waits. Every entry is printed once, in the order of the log."""
+    """Print new entries until Ctrl-C, waiting while the product is unavailable. Every entry is printed once, in the order of the
+    log."""
     try:
         print_entries(entries, form=args.form)
         reached = entries[-1]["position"] if entries else args.after or _head(api)
@@ -107,35 +108,35 @@ def _diff(args: Namespace, api: RestApi) -> None:
 
 
 def _verify(args: Namespace, api: RestApi) -> int:
-    """The server recomputes; an answer that is not ready says when to ask again."""
+    """Verify the log. The server recomputes the chain; an answer that is not final says when to ask again."""
     if args.file is not None:
         import asyncio
 
-        from api.cli.audit import verify_exported
+        from api.cli.audit import verify_partition_file
 
-        return asyncio.run(verify_exported(args))
+        return asyncio.run(verify_partition_file(args))
     if args.since_seal or args.since is not None:
-        raise StartError("elsewhere the whole log is verified: leave --since and --since-seal out")
+        raise StartError("the REST API verifies the whole log: omit --since and --since-seal")
     while (answer := api.call("GET", "/api/audit/verify")).document.get("valid") is None:
         if sys.stderr.isatty():
             print(f"\r{answer.document.get('checked')} events", end="", file=sys.stderr, flush=True)
         time.sleep(min(float(answer.headers.get("retry-after", 1)), 10.0))
-    found = answer.document
-    if found["valid"] is True:
-        print(f"the log is whole: {found.get('checked')} events, each in its place")
+    result = answer.document
+    if result["valid"] is True:
+        print(f"the log is whole: {result.get('checked')} events, each in its place")
         return 0
-    print(printable(f"the log does not fit at position {found.get('firstBadPosition')}: {found.get('reason')}"))
+    print(printable(f"the log is damaged at position {result.get('firstBadPosition')}: {result.get('reason')}"))
     return NOT_WHOLE
 
 
 def _checkpoint(args: Namespace, api: RestApi) -> None:
     if args.now:
-        raise StartError("--now needs the master key: run it where the product runs")
+        raise StartError("--now needs the master key: run it on the machine of the product")
     print("\n".join(map(printable, _remote(api).text("/api/audit/checkpoint").splitlines())))
 
 
 def _export(args: Namespace, api: RestApi) -> None:
-    """To a file that is not there yet, or to the standard output. A file appears when it is whole."""
+    """Write the export to standard output or to a new file, which appears once it is complete."""
     query = {
         "after": args.after,
         "through": args.through,
@@ -149,14 +150,14 @@ def _export(args: Namespace, api: RestApi) -> None:
         _remote(api).download(target, sys.stdout.buffer.write)
         return
     if args.output.exists():
-        raise StartError(f"{args.output} is there already")
+        raise StartError(f"{args.output} already exists")
     try:
-        _written(args.output, lambda file: _remote(api).download(target, file.write))
+        _write(args.output, lambda file: _remote(api).download(target, file.write))
     except OSError as error:
         raise StartError(f"{args.output} cannot be written: {error.strerror}") from None
 
 
-def _written(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def _write(path: Path, write: Callable[[BinaryIO], None]) -> None:
     draft = path.with_name(f".{path.name}.part")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
@@ -169,7 +170,7 @@ def _written(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _remote(api: RestApi) -> HttpApi:
-    assert isinstance(api, HttpApi), "on the database these actions do not come here"
+    assert isinstance(api, HttpApi), "on the database these actions have another implementation"
     return api
 
 

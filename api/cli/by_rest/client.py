@@ -1,4 +1,4 @@
-"""`medialedger client` over the REST API: adds, lists and revokes clients and keys. It needs an admin's key."""
+"""`medialedger client` over the REST API: adds, lists and revokes clients and keys. It needs the key of an admin."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ def _rotate(args: Namespace, api: RestApi) -> None:
 
 
 def _revoke(args: Namespace, api: RestApi) -> None:
-    """Without a key id, delete the client."""
+    """Revoke a key; without a key id, delete the client."""
     path = f"{_PATH}/{segment(args.name)}"
     client = api.document(path)
     if args.key_id is None:
         confirm(args, f"delete the client {args.name} with all its keys at {api.label}")
         api.call("DELETE", path)
     else:
-        key = unique([str(one.get("keyId")) for one in client.get("keys") or ()], args.key_id, what=f"key of {args.name}")
+        key = unique(
+            [str(client_key.get("keyId")) for client_key in client.get("keys") or ()], args.key_id, what=f"key of {args.name}"
+        )
         confirm(args, f"revoke the key {key} of {args.name} at {api.label}")
         api.call("DELETE", f"{path}/keys/{segment(key)}")
     print("revoked")

@@ -24,22 +24,22 @@ def _list(args: Namespace, api: RestApi) -> None:
     columns = (
         Column("name", field("name")),
         Column("reads", _reads, wide=True),
-        Column("position", lambda one: "reads no log" if one.get("position") is None else one["position"]),
+        Column("position", lambda consumer: "reads no log" if consumer.get("position") is None else consumer["position"]),
         Column("behind", field("lag"), Kind.NUMBER),
-        Column("processes", lambda one: len(_members(one)), Kind.NUMBER),
-        Column("busy", lambda one: sum(int(member.get("busy") or 0) for member in _members(one)), Kind.NUMBER),
+        Column("processes", lambda consumer: len(_members(consumer)), Kind.NUMBER),
+        Column("busy", lambda consumer: sum(int(member.get("busy") or 0) for member in _members(consumer)), Kind.NUMBER),
         Column("parked", field("parked"), Kind.NUMBER),
         Column("oldest", field("oldestParkedAt"), Kind.TIME),
         Column("shards", field("shards"), Kind.NUMBER, wide=True),
-        Column("hosts", lambda one: [text(member.get("host")) for member in _members(one)], wide=True),
-        Column("fails", _fault, Kind.LONG),
+        Column("hosts", lambda consumer: [text(member.get("host")) for member in _members(consumer)], wide=True),
+        Column("fault", _fault, Kind.LONG),
     )
     print_list(api.documents("/api/consumer/"), columns, form=args.form, none="no consumers yet")
 
 
 def _members(consumer: Document) -> list[dict[str, Any]]:
     members = consumer.get("members")
-    return [one for one in members if isinstance(one, dict)] if isinstance(members, list) else []
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
 def _reads(consumer: Document) -> str:
@@ -53,21 +53,21 @@ def _fault(consumer: Document) -> str | None:
 
 
 def _parked(args: Namespace, api: RestApi) -> None:
-    """Of one consumer, or of all."""
-    known = [one.get("name") for one in api.documents("/api/consumer/")]
-    names = known if args.name is None else [_known(args.name, known)]
+    """Print the parked records of one consumer, or of all."""
+    existing = [row.get("name") for row in api.documents("/api/consumer/")]
+    names = existing if args.name is None else [_check_name(args.name, existing)]
     columns = (
         Column("consumer", field("consumer")),
         Column("position", field("position"), Kind.NUMBER),
-        Column("stream", lambda one: f"{one.get('aggregate')}:{one.get('id')}"),
+        Column("stream", lambda row: f"{row.get('aggregate')}:{row.get('id')}"),
         Column("type", field("type")),
-        Column("tried", field("attempts"), Kind.NUMBER),
+        Column("attempts", field("attempts"), Kind.NUMBER),
         Column("parked", field("parkedAt"), Kind.TIME),
         Column("replay", field("replay"), wide=True),
         Column("error", field("error"), Kind.LONG),
     )
-    found = (record for name in names for record in _records(api, str(name)))
-    print_list(found, columns, form=args.form, none="no parked records")
+    records = (record for name in names for record in _records(api, str(name)))
+    print_list(records, columns, form=args.form, none="no parked records")
 
 
 def _records(api: RestApi, name: str) -> Iterable[Document]:
@@ -83,25 +83,25 @@ def _replay(args: Namespace, api: RestApi) -> None:
     aggregate, _, key = (args.stream or "").partition(":")
     query = {"aggregate": aggregate or None, "id": key or None}
     try:
-        found = api.call("POST", f"/api/consumer/{segment(args.name)}/parked/replay/", query=query).document
+        result = api.call("POST", f"/api/consumer/{segment(args.name)}/parked/replay/", query=query).document
     except ApiError as error:
         if error.status == 404:
-            _known(args.name, [one.get("name") for one in api.documents("/api/consumer/")])
+            _check_name(args.name, [consumer.get("name") for consumer in api.documents("/api/consumer/")])
         raise
-    print(f"{found['replaying']} records will be processed again by the workers that run {args.name}")
+    print(f"{result['replaying']} records will be processed again by the workers that run {args.name}")
 
 
 def _forget(args: Namespace, api: RestApi) -> None:
-    known = [one.get("name") for one in api.documents("/api/consumer/")]
-    name = _known(args.name, known)
+    existing = [consumer.get("name") for consumer in api.documents("/api/consumer/")]
+    name = _check_name(args.name, existing)
     confirm(args, f"forget the consumer {name}, with its position and its parked records, at {api.label}")
     api.call("DELETE", f"/api/consumer/{segment(name)}")
     print(f"{printable(name)} is forgotten")
 
 
-def _known(name: str, known: list[Any]) -> str:
-    if name not in known:
-        raise StartError(f"there is no consumer {name}; there are {', '.join(map(str, known)) or 'none yet'}")
+def _check_name(name: str, existing: list[Any]) -> str:
+    if name not in existing:
+        raise StartError(f"the consumer {name} does not exist; the consumers are: {', '.join(map(str, existing)) or 'none yet'}")
     return name
 
 

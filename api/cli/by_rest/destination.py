@@ -1,4 +1,4 @@
-"""`medialedger destination`: adds, tries and lists the places that publications go to."""
+"""`medialedger destination`: adds, tests and lists the destinations of publications."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def run(args: Namespace, api: RestApi) -> int:
 def _add(args: Namespace, api: RestApi) -> None:
     body = {"name": args.name, "target": args.target, "destinationJson": secret_text(args.config)}
     key = api.call("POST", f"{PATH}/", body=body).document["id"]
-    print(f"destination {key}\nit is not active before `medialedger destination test {key}` has reached it")
+    print(f"destination {key}\nnot active yet: run `medialedger destination test {key}` to test and activate it")
 
 
 def _test(args: Namespace, api: RestApi) -> None:
-    found = named(api.documents(f"{PATH}/"), args.destination, kind="destination")
-    tried = api.call("PUT", f"{PATH}/activate/{found['id']}").document
-    if tried.get("actionRequired") is not False:
-        raise StartError(f"action required: {tried.get('actionDescription')}")
-    print(f"{printable(str(found.get('name')))} is active: the target was reached as it is configured")
+    destination = named(api.documents(f"{PATH}/"), args.destination, kind="destination")
+    result = api.call("PUT", f"{PATH}/activate/{destination['id']}").document
+    if result.get("actionRequired") is not False:
+        raise StartError(f"action required: {result.get('actionDescription')}")
+    print(f"{printable(str(destination.get('name')))} is active: the target was reached with this configuration")
 
 
 def _list(args: Namespace, api: RestApi) -> None:
-    """Never their configurations."""
+    """Print the destinations without their configurations."""
     columns = (
         Column("id", field("id")),
         Column("name", field("name"), Kind.LONG),
@@ -47,10 +47,16 @@ def _list(args: Namespace, api: RestApi) -> None:
     print_list(map(_document, api.documents(f"{PATH}/")), columns, form=args.form, none="no destinations")
 
 
-def _document(one: Document) -> Document:
-    number = one.get("target")
+def _document(destination: Document) -> Document:
+    number = destination.get("target")
     name = _TARGETS[number] if isinstance(number, int) and 0 <= number < len(_TARGETS) else text(number)
-    return {"id": one.get("id"), "name": one.get("name"), "target": number, "targetString": name, "active": one.get("active")}
+    return {
+        "id": destination.get("id"),
+        "name": destination.get("name"),
+        "target": number,
+        "targetString": name,
+        "active": destination.get("active"),
+    }
 
 
 _ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], None]]] = {"add": _add, "test": _test, "list": _list}

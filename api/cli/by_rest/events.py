@@ -1,4 +1,4 @@
-"""`medialedger events`: lists Events, shows one as it is or as it was, its history, and what differs between two moments."""
+"""`medialedger events`: lists Events, and shows an Event as it is or was, its history, and the differences between two moments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(args: Namespace, api: RestApi) -> int:
 
 
 def _list(args: Namespace, api: RestApi) -> None:
-    """Page by page, up to as many as are wanted."""
+    """Print up to the given number of Events, read page by page."""
     filters = {
         "search": args.search,
         "eventState": args.state,
@@ -63,12 +63,12 @@ def _list(args: Namespace, api: RestApi) -> None:
 
 
 def _pages(api: RestApi, path: str, filters: Mapping[str, Any], *, most: int) -> Iterable[Document]:
-    size, number, left = min(most, _PAGE), 1, most
-    while left > 0:
-        found = api.documents(path, pageNumber=number, pageSize=size, **filters)
-        yield from found[:left]
-        left -= len(found)
-        if len(found) < size:
+    size, number, remaining = min(most, _PAGE), 1, most
+    while remaining > 0:
+        rows = api.documents(path, pageNumber=number, pageSize=size, **filters)
+        yield from rows[:remaining]
+        remaining -= len(rows)
+        if len(rows) < size:
             return
         number += 1
 
@@ -76,18 +76,18 @@ def _pages(api: RestApi, path: str, filters: Mapping[str, Any], *, most: int) ->
 def _show(args: Namespace, api: RestApi) -> None:
     key = _key(api, args.event)
     if args.at is None:
-        shown = _existing(api.get(f"/api/event/{key}"), args.event)
+        shown = _require_event(api.get(f"/api/event/{key}"), args.event)
     else:
         at = {"version": args.at} if args.at.isdigit() else {"at": args.at}
         state = api.document(f"/api/audit/{_KIND}/{key}/state", **at)
-        shown = _existing(state.get("state"), args.event) if args.form in ("table", "wide") else state
+        shown = _require_event(state.get("state"), args.event) if args.form in ("table", "wide") else state
     facts = [(name, shown.get(name)) for name in _FACTS if shown.get(name) not in (None, "", [])]
     print_one(shown, ((name, _fact(name, value)) for name, value in facts), form=args.form)
 
 
 def _fact(name: str, value: Any) -> Any:
     if name == "tags" and isinstance(value, list):
-        return [one.get("name") if isinstance(one, dict) else one for one in value]
+        return [tag.get("name") if isinstance(tag, dict) else tag for tag in value]
     return moment(value) if name.endswith(_TIMES) else value
 
 
@@ -99,18 +99,18 @@ def _diff(args: Namespace, api: RestApi) -> None:
     print_diff(api, f"/api/audit/{_KIND}/{_key(api, args.event)}/diff", args)
 
 
-def _key(api: RestApi, wanted: str) -> str:
-    """The id of an Event that is named by its id or its reference id."""
+def _key(api: RestApi, id_or_reference: str) -> str:
+    """Return the id of an Event that is given by its id or its reference id."""
     try:
-        return str(UUID(wanted))
+        return str(UUID(id_or_reference))
     except ValueError:
-        return segment(_existing(api.get("/api/event/reference", id=wanted), wanted).get("id"))
+        return segment(_require_event(api.get("/api/event/reference", id=id_or_reference), id_or_reference).get("id"))
 
 
-def _existing(found: Any, wanted: str) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise StartError(f"there is no Event {wanted}")
-    return found
+def _require_event(event: Any, id_or_reference: str) -> dict[str, Any]:
+    if not isinstance(event, dict):
+        raise StartError(f"the Event {id_or_reference} does not exist")
+    return event
 
 
 _ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], None]]] = {

@@ -1,4 +1,4 @@
-"""Entries of the log and differences between two moments, as people read them."""
+"""The output of entries of the log and of differences between two moments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from api.cli.rest_api import RestApi
 
 
 def print_entries(entries: Iterable[Document], *, form: str) -> None:
-    """As text each entry has two lines: what happened, and its fields."""
+    """Print the entries. The text form of an entry has two lines: what happened, and its fields."""
     if form == JSON:
         print(json_text(list(entries)))
         return
@@ -21,26 +21,26 @@ def print_entries(entries: Iterable[Document], *, form: str) -> None:
 
 
 def print_diff(api: RestApi, path: str, args: Namespace) -> None:
-    found = api.document(path, **{"from": args.since, "to": args.until})
+    document = api.document(path, **{"from": args.since, "to": args.until})
     if args.form == JSON:
-        print(json_text(found))
+        print(json_text(document))
         return
-    changes = found.get("changes")
+    changes = document.get("changes")
     columns = (
         Column("field", field("field")),
         Column("before", field("before"), Kind.LONG),
         Column("after", field("after"), Kind.LONG),
-        Column("by", by),
+        Column("by", author),
         Column("when", field("recordedAt"), Kind.TIME),
         Column("version", field("version"), Kind.NUMBER, wide=True),
         Column("transaction", field("transactionId"), wide=True),
     )
-    listed = [one for one in changes if isinstance(one, dict)] if isinstance(changes, list) else []
+    listed = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
     print_list(listed, columns, form=args.form, none="no differences")
 
 
-def by(entry: Document) -> Any:
-    """Who did it, for whom, and what the actor is where its name does not say it."""
+def author(entry: Document) -> Any:
+    """Return the author of an entry and the end user, with the kind of the actor unless its name implies it."""
     actor, kind, user = entry.get("actor"), entry.get("actorKind"), entry.get("endUser")
     is_plain = kind in (None, "shell") or (kind == "client" and actor != "system")
     who = actor if is_plain else f"{actor} ({kind})"
@@ -49,5 +49,5 @@ def by(entry: Document) -> Any:
 
 def _lines(entry: Document) -> str:
     head = f"{entry.get('position')!s:>8}  {entry.get('recordedAt')}  {entry.get('aggregate')} {entry.get('id')}"
-    what = f"v{entry.get('version')}  {entry.get('type')}  by {by(entry)}  in {entry.get('transactionId')}"
+    what = f"v{entry.get('version')}  {entry.get('type')}  by {author(entry)}  in {entry.get('transactionId')}"
     return f"{printable(f'{head} {what}')}\n          {json_line(entry.get('data'))}"

@@ -23,7 +23,7 @@ from domain.kernel.clock import iso
 _LARGEST: Final = 1000
 _INDENT: Final = " " * 10
 _REASONS: Final = 20
-"""For so many failed jobs of a list the reason is asked for."""
+"""The maximum number of failed jobs in a list whose reasons are requested."""
 _ENDED: Final = ("completed", "broken")
 
 
@@ -35,9 +35,9 @@ def run(args: Namespace, api: RestApi) -> int:
 
 
 def _list(args: Namespace, api: RestApi) -> None:
-    """A failed job that was broken or run again since is not listed as failed: an operator has handled it."""
+    """Print the jobs. A failed job that was broken or rerun since is not listed as failed, because an operator has handled it."""
     state = "completed" if args.failed and args.state is None else args.state
-    found = api.documents(
+    rows = api.documents(
         "/engine/jobs",
         items=min(args.items, _LARGEST),
         search=args.search,
@@ -45,7 +45,7 @@ def _list(args: Namespace, api: RestApi) -> None:
         state=state,
         failed=True if args.failed else None,
     )
-    reasons = _reasons(found, api) if args.form in (TABLE, WIDE) else {}
+    reasons = _reasons(rows, api) if args.form in (TABLE, WIDE) else {}
     columns = (
         Column("id", field("id"), Kind.NUMBER),
         Column("state", job_state, Kind.STATE),
@@ -55,12 +55,12 @@ def _list(args: Namespace, api: RestApi) -> None:
         Column("priority", field("priority"), Kind.NUMBER),
         Column("position", lambda job: job.get("position") or None, Kind.NUMBER, wide=True),
         Column("age", field("created_at"), Kind.TIME),
-        Column("lasted", _lasted),
+        Column("lasted", _time_taken),
         Column("run at", field("run_at"), Kind.TIME, wide=True),
         Column("changed", field("updated_at"), Kind.TIME, wide=True),
         Column("reason", lambda job: job.get("reason") or reasons.get(job.get("id")), Kind.LONG),
     )
-    print_list(found, columns, form=args.form, none="no jobs")
+    print_list(rows, columns, form=args.form, none="no jobs")
 
 
 def _reasons(jobs: Sequence[Document], api: RestApi) -> Mapping[Any, Any]:
@@ -73,8 +73,8 @@ def _content(job: Document) -> Any:
     return job.get("content_id") or (parameters.get("content_id") if isinstance(parameters, dict) else None)
 
 
-def _lasted(job: Document) -> str | None:
-    """From its acceptance to its end."""
+def _time_taken(job: Document) -> str | None:
+    """Return the time from the acceptance of a job to its end."""
     begin, end = moment(job.get("created_at")), moment(job.get("updated_at"))
     if job.get("queue_state") not in _ENDED or not (isinstance(begin, datetime) and isinstance(end, datetime)):
         return None
@@ -82,7 +82,7 @@ def _lasted(job: Document) -> str | None:
 
 
 def _show(args: Namespace, api: RestApi) -> None:
-    job, more = _existing(api, args.id), api.document(f"/engine/jobs/{args.id}/tasks")
+    job, more = _job(api, args.id), api.document(f"/engine/jobs/{args.id}/tasks")
     document = {**job, **more}
     if args.form not in (TABLE, WIDE):
         print_one(document, (), form=args.form)
@@ -94,7 +94,7 @@ def _show(args: Namespace, api: RestApi) -> None:
         "priority": f"{job.get('priority')}{position}",
         "accepted": moment(job.get("created_at")),
         "changed": moment(job.get("updated_at")),
-        "lasted": _lasted(job),
+        "lasted": _time_taken(job),
         "run at": moment(job.get("run_at")),
         "semaphore": more.get("semaphore_url"),
         "parameters": job.get("parameters"),
@@ -102,33 +102,33 @@ def _show(args: Namespace, api: RestApi) -> None:
     }
     for name, value in facts.items():
         if value is not None:
-            print(f"  {name:<12}{printable(_both(value))}")
-    for task in [one for one in more.get("tasks", ()) if isinstance(one, dict)]:
+            print(f"  {name:<12}{printable(_absolute_and_relative(value))}")
+    for task in [row for row in more.get("tasks", ()) if isinstance(row, dict)]:
         print(f"  task {text(task.get('task_id')):<7}{'  '.join(map(printable, _task(task)))}")
         if task.get("error"):
             print(f"{_INDENT}    {printable(text(task['error']))}")
 
 
-def _both(value: Any) -> str:
-    """A time as it is and how long ago."""
+def _absolute_and_relative(value: Any) -> str:
+    """Return a time with its distance from now; any other value as text."""
     return f"{iso(value)} ({text(value)})" if isinstance(value, datetime) else text(value)
 
 
 def _task(task: Document) -> Sequence[str]:
-    told = [text(task.get("name")), text(task.get("state"))]
+    parts = [text(task.get("name")), text(task.get("state"))]
     if task.get("attempts"):
-        told.append(f"attempt {task['attempts']}")
+        parts.append(f"attempt {task['attempts']}")
     if task.get("worker"):
-        told.append(f"on {task['worker']}")
+        parts.append(f"on {task['worker']}")
     if task.get("due_at"):
-        told.append(f"not before {task['due_at']}")
+        parts.append(f"not before {task['due_at']}")
     if task.get("state") in ("running", "publishing"):
-        told += [f"{float(task.get('fraction') or 0):.0%}", *filter(None, [task.get("message")])]
-    return told
+        parts += [f"{float(task.get('fraction') or 0):.0%}", *filter(None, [task.get("message")])]
+    return parts
 
 
 def _logs(args: Namespace, api: RestApi) -> None:
-    _existing(api, args.id)
+    _job(api, args.id)
     try:
         _print_logs(args.id, api, follow=args.follow)
     except KeyboardInterrupt:
@@ -137,14 +137,14 @@ def _logs(args: Namespace, api: RestApi) -> None:
 
 
 def _print_logs(number: int, api: RestApi, *, follow: bool) -> None:
-    """Page by page; followed, until the job has ended and nothing new is found. The last page is read again until there is another
-    one: its records that were printed are known by what they say."""
+    """Print the log page by page; with `follow`, until the job has ended and there are no new records. The last page is read again
+    until there is a next one, and its printed records are recognized by their content."""
     after: str | None = None
     printed = set[tuple[Any, ...]]()
     while True:
-        ended = not follow or job_state(available(lambda: _existing(api, number))) in ("failed", *_ENDED)
+        ended = not follow or job_state(available(lambda: _job(api, number))) in ("failed", *_ENDED)
         answer = available(partial(api.call, "GET", f"/engine/logs/{number}", query={"after": after}))
-        news = [one for one in answer.document or [] if _key(one) not in printed]
+        news = [row for row in answer.document or [] if _key(row) not in printed]
         for record in news:
             printed.add(_key(record))
             _print_record(record)
@@ -161,9 +161,9 @@ def _key(record: Document) -> tuple[Any, ...]:
 
 
 def _cursor(link: str) -> str | None:
-    """The place after a page, as its header Link has it."""
-    _, found, rest = link.partition("after=")
-    return rest.partition(">")[0].partition("&")[0] if found else None
+    """Return the position after a page from its header Link; None at the end."""
+    _, parameter, rest = link.partition("after=")
+    return rest.partition(">")[0].partition("&")[0] if parameter else None
 
 
 def _print_record(record: Document) -> None:
@@ -175,16 +175,16 @@ def _print_record(record: Document) -> None:
 
 def _watch(args: Namespace, api: RestApi) -> None:
     for number in args.ids:
-        job = _existing(api, number)
+        job = _job(api, number)
         if args.client not in (None, job.get("client")):
-            raise StartError(f"no job {number} of the client {args.client}")
+            raise StartError(f"the client {args.client} has no job {number}")
     try:
         watch(api, args.ids, client=args.client)
     except KeyboardInterrupt:
         return
 
 
-def _existing(api: RestApi, number: int) -> dict[str, Any]:
+def _job(api: RestApi, number: int) -> dict[str, Any]:
     return api.document(f"/engine/jobs/{number}")
 
 
@@ -193,23 +193,23 @@ def _existing(api: RestApi, number: int) -> dict[str, Any]:
 
 def _submit(args: Namespace, api: RestApi) -> int:
     if args.client is not None:
-        raise StartError("elsewhere a job belongs to the client of the API key: leave --client out")
+        raise StartError("through the REST API a job belongs to the client of the API key: omit --client")
     body = {"workflow": args.workflow, "priority": args.priority}
     accepted = api.call("POST", "/engine/job", body={"job": body, "parameters": parameters(args)}, named=True).document
     print(f"job {accepted['id']}", flush=True)
-    return waited(api, accepted["id"]) if args.wait else 0
+    return wait_for_job(api, accepted["id"]) if args.wait else 0
 
 
-def waited(api: RestApi, number: int) -> int:
-    """Interrupted, it leaves the job to the workers."""
+def wait_for_job(api: RestApi, number: int) -> int:
+    """Follow the job to its end and return the exit code. On an interruption the workers continue the job."""
     try:
         watch(api, [number], client=None)
     except KeyboardInterrupt:
-        raise StartError(f"the job goes on; `medialedger jobs watch {number}` shows how far it is") from None
-    state = job_state(_existing(api, number))
+        raise StartError(f"the job continues; `medialedger jobs watch {number}` shows its progress") from None
+    state = job_state(_job(api, number))
     if state != "completed":
-        found = api.document(f"/engine/jobs/{number}/tasks")
-        reasons = [task["error"] for task in found.get("tasks", ()) if isinstance(task, dict) and task.get("error")]
+        details = api.document(f"/engine/jobs/{number}/tasks")
+        reasons = [task["error"] for task in details.get("tasks", ()) if isinstance(task, dict) and task.get("error")]
         raise StartError(f"job {number} is {state}" + "".join(f": {reason}" for reason in reasons[-1:]))
     return 0
 
@@ -219,21 +219,22 @@ def _pause(args: Namespace, api: RestApi) -> None:
 
 
 def _break(args: Namespace, api: RestApi) -> None:
-    _existing(api, args.id)
+    _job(api, args.id)
     confirm(args, f"break job {args.id} at {api.label}")
     _change(api, args.id, "broken")
 
 
 def _resume(args: Namespace, api: RestApi) -> None:
-    """A broken job is paused first: only a paused one can be queued. Its owner may refuse."""
-    if job_state(_existing(api, args.id)) == "broken":
+    """Queue a paused or broken job again. A broken job is paused first, because only a paused job can be queued. Its owner may
+    refuse."""
+    if job_state(_job(api, args.id)) == "broken":
         _put(api, args.id, "paused")
     _change(api, args.id, "queued")
 
 
 def _change(api: RestApi, number: int, state: str) -> None:
     _put(api, number, state)
-    print(f"job {number} is {job_state(_existing(api, number))}")
+    print(f"job {number} is {job_state(_job(api, number))}")
 
 
 def _put(api: RestApi, number: int, state: str) -> None:
@@ -241,10 +242,10 @@ def _put(api: RestApi, number: int, state: str) -> None:
 
 
 def _rerun(args: Namespace, api: RestApi) -> None:
-    _existing(api, args.id)
+    _job(api, args.id)
     confirm(args, f"break job {args.id} at {api.label}, and run it again")
-    found = api.call("POST", f"/engine/jobs/{args.id}/rerun", named=True).document
-    print(f"job {args.id} is run again as job {found['id']}")
+    job = api.call("POST", f"/engine/jobs/{args.id}/rerun", named=True).document
+    print(f"job {args.id} is rerun as job {job['id']}")
 
 
 _ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], int | None]]] = {

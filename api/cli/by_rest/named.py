@@ -1,4 +1,4 @@
-"""The one document of a list that a person names by its id or its name."""
+"""The document in a list that a person refers to by its id or its name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 from api.wiring.startup import StartError
 
 
-def named(found: Sequence[dict[str, Any]], wanted: str, *, kind: str) -> dict[str, Any]:
-    """Raises `StartError` unless it is one."""
-    by_id = [one for one in found if one.get("id") == wanted.lower()]
-    chosen = by_id or [one for one in found if one.get("name") == wanted]
+def named(documents: Sequence[dict[str, Any]], id_or_name: str, *, kind: str) -> dict[str, Any]:
+    """Return the document with this id, or the only document with this name. Raise `StartError` if there is none, or several."""
+    by_id = [document for document in documents if document.get("id") == id_or_name.lower()]
+    chosen = by_id or [document for document in documents if document.get("name") == id_or_name]
     if not chosen:
-        raise StartError(f"there is no {kind} {wanted!r}")
+        raise StartError(f"the {kind} {id_or_name!r} does not exist")
     if len(chosen) > 1:
-        raise StartError(f"{len(chosen)} {kind}s have this name; by id: {', '.join(str(one.get('id')) for one in chosen)}")
+        raise StartError(
+            f"{len(chosen)} {kind}s have this name; give one of the ids {', '.join(str(document.get('id')) for document in chosen)}"
+        )
     return chosen[0]

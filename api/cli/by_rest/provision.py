@@ -16,18 +16,18 @@ def run(args: Namespace, api: RestApi) -> int:
         confirm(args, f"terminate the infrastructure of the Event {args.event} at {api.label}")
         api.call("DELETE", path)
     try:
-        found = api.document(path)
+        provision = api.document(path)
     except ApiError as error:
         if error.status == 404:
-            raise StartError(f"nobody has asked for infrastructure of an Event {args.event}") from None
+            raise StartError(f"the Event {args.event} has never been provisioned") from None
         raise
     facts = {
         "event": str(args.event),
-        "state": found.get("stateString"),
-        "key": found.get("infrastructureKey"),
-        "provisioned": moment(found.get("provisionedAt")),
-        "terminated": moment(found.get("terminatedAt")),
-        "resources": found.get("resourcesJson"),
+        "state": provision.get("stateString"),
+        "key": provision.get("infrastructureKey"),
+        "provisioned": moment(provision.get("provisionedAt")),
+        "terminated": moment(provision.get("terminatedAt")),
+        "resources": provision.get("resourcesJson"),
     }
-    print_one(found, facts.items(), form=args.form)
+    print_one(provision, facts.items(), form=args.form)
     return 0

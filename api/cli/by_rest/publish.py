@@ -21,9 +21,9 @@ _COMPLETED: Final = "Completed"
 
 
 def run(args: Namespace, api: RestApi) -> int:
-    """Interrupted, it leaves the upload to the workers."""
+    """Publish the film, and follow the upload if requested. On an interruption the workers continue the upload."""
     if args.client is not None:
-        raise StartError("elsewhere a publication belongs to the client of the API key: leave --client out")
+        raise StartError("through the REST API a publication belongs to the client of the API key: omit --client")
     text = "{}" if args.text is None else secret_text(args.text)
     place = named(api.documents(f"{destination.PATH}/"), args.destination, kind="destination")
     body = {"eventId": str(args.event), "publications": [{"destinationId": place["id"], "publicationJson": text}]}
@@ -33,9 +33,9 @@ def run(args: Namespace, api: RestApi) -> int:
     if not args.follow:
         return 0
     try:
-        ended = _ended(api, key)
+        ended = _wait_for_end(api, key)
     except KeyboardInterrupt:
-        print("medialedger: the upload goes on", file=sys.stderr)
+        print("medialedger: the upload continues", file=sys.stderr)
         raise
     state = ended.get("publicationStateString")
     if state != _COMPLETED:
@@ -47,9 +47,9 @@ def run(args: Namespace, api: RestApi) -> int:
     return 0
 
 
-def _ended(api: RestApi, key: str) -> dict[str, Any]:
+def _wait_for_end(api: RestApi, key: str) -> dict[str, Any]:
     while True:
-        found = available(lambda: api.document(f"/api/vodpublications/{key}"))
-        if found.get("publicationStateString") != _PROCESSING:
-            return found
+        publication = available(lambda: api.document(f"/api/vodpublications/{key}"))
+        if publication.get("publicationStateString") != _PROCESSING:
+            return publication
         time.sleep(INTERVAL)

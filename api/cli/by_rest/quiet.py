@@ -1,4 +1,4 @@
-"""`medialedger quiet`: stop what leaves the installation, and let it go on."""
+"""`medialedger quiet`: stops everything that leaves the installation, and resumes it."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ def run(args: Namespace, api: RestApi) -> int:
 
 
 def _on(args: Namespace, api: RestApi) -> Document:
-    return _ordered(api, {"quiet": True, "reason": args.reason})
+    return _order(api, {"quiet": True, "reason": args.reason})
 
 
 def _off(args: Namespace, api: RestApi) -> Document:
-    confirm(args, "send everything that has waited, to the real receivers")
-    return _ordered(api, {"quiet": False, "reason": None})
+    confirm(args, "send everything that has been waiting to the real receivers")
+    return _order(api, {"quiet": False, "reason": None})
 
 
 def _read(args: Namespace, api: RestApi) -> Document:
     return api.document(_PATH)
 
 
-def _ordered(api: RestApi, body: dict[str, Any]) -> Document:
+def _order(api: RestApi, body: dict[str, Any]) -> Document:
     answer: Document = api.call("PUT", _PATH, body=body).document
     return answer
 
 
-def _show(found: Document) -> str:
-    if not found["quiet"]:
+def _show(document: Document) -> str:
+    if not document["quiet"]:
         return "the installation is not quiet"
-    reason = "" if found["reason"] is None else f": {found['reason']}"
-    return printable(f"the installation is quiet since {found['since']}{reason}")
+    reason = "" if document["reason"] is None else f": {document['reason']}"
+    return printable(f"the installation has been quiet since {document['since']}{reason}")
 
 
 _ACTIONS: Final = {"on": _on, "off": _off, "show": _read}

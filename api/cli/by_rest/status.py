@@ -1,4 +1,4 @@
-"""`medialedger status` of a product that runs: what its API tells."""
+"""`medialedger status` of a running product, from its API."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from api.cli.status_findings import findings
 
 
 def run(args: Namespace, api: RestApi) -> int:
-    """0: nothing needs attention."""
-    found = [*_answering(api), *findings(api.document("/api/health/overview/"))]
-    print_findings(found, form=args.form)
-    return NEEDS_ATTENTION if any(one.attention for one in found) else 0
+    """Return 0 if nothing needs attention."""
+    rows = [*_answering(api), *findings(api.document("/api/health/overview/"))]
+    print_findings(rows, form=args.form)
+    return NEEDS_ATTENTION if any(finding.attention for finding in rows) else 0
 
 
 def _answering(api: RestApi) -> Iterator[Finding]:
     version = api.document("/api/health/version")
-    said = f"{version.get('productVersion')} on {version.get('machineName')}, called as {version.get('client')}"
+    summary = f"{version.get('productVersion')} on {version.get('machineName')}, called as {version.get('client')}"
     try:
         api.get("/readyz")
-        yield Finding("product", said)
+        yield Finding("product", summary)
     except ApiError as error:
-        yield Finding("product", said, f"It is not ready: {error}")
+        yield Finding("product", summary, f"it is not ready: {error}")

@@ -1,4 +1,4 @@
-"""`medialedger webhooks`: lists webhooks and their deliveries, sends one again, and tries a webhook."""
+"""`medialedger webhooks`: lists webhooks and their deliveries, sends a delivery again, and tests a webhook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from api.cli.unique_prefix import unique
 
 _SEARCHED: Final = 1000
 _WHOLE: Final = 36
-"""Characters of an id."""
+"""The characters of an id."""
 _TAKEN, _NOT_TAKEN = 0, 1
 
 
@@ -21,9 +21,9 @@ def run(args: Namespace, api: RestApi) -> int:
 
 
 def _all(api: RestApi) -> list[dict[str, Any]]:
-    """Those for all Events, and callbacks: what one path names the other does not."""
-    found = api.documents("/api/webhook/")
-    return found + api.documents("/api/webhook/callback/", pageSize=_SEARCHED)
+    """Return the webhooks for all Events and the callbacks. Each has a list of its own in the API."""
+    webhooks = api.documents("/api/webhook/")
+    return webhooks + api.documents("/api/webhook/callback/", pageSize=_SEARCHED)
 
 
 def _list(args: Namespace, api: RestApi) -> None:
@@ -32,12 +32,12 @@ def _list(args: Namespace, api: RestApi) -> None:
         Column("url", field("webhookUrl"), Kind.LONG),
         Column("state", _state, Kind.STATE),
         Column("disabled", field("disabledAt"), Kind.TIME),
-        Column("form", lambda one: "JSON" if one.get("useJsonBody", True) else "form", wide=True),
+        Column("form", lambda webhook: "JSON" if webhook.get("useJsonBody", True) else "form", wide=True),
         Column("event", field("eventId"), wide=True),
         Column("client", field("client"), wide=True),
     )
-    found = _all(api) if args.event is None else api.documents(f"/api/webhook/event/{args.event}")
-    print_list(found, columns, form=args.form, none="no webhooks")
+    webhooks = _all(api) if args.event is None else api.documents(f"/api/webhook/event/{args.event}")
+    print_list(webhooks, columns, form=args.form, none="no webhooks")
 
 
 def _state(webhook: Document) -> str:
@@ -69,24 +69,26 @@ def _deliveries(args: Namespace, api: RestApi) -> None:
     if args.webhook is None:
         if args.event is not None:
             raise ApiError("--event needs a WEBHOOK: the list of all webhooks has no such filter")
-        found = api.pages("/api/webhook/deliveries/", {"state": state}, most=args.items)
+        deliveries = api.pages("/api/webhook/deliveries/", {"state": state}, most=args.items)
     else:
         path = f"/api/webhook/{_webhook(api, args.webhook)}/deliveries/"
-        found = api.pages(path, {"state": state, "eventId": args.event}, most=args.items)
+        deliveries = api.pages(path, {"state": state, "eventId": args.event}, most=args.items)
     columns = (
         *((Column("webhook", field("webhookUrl"), Kind.LONG),) if args.webhook is None else ()),
         Column("id", field("id")),
         Column("state", field("state"), Kind.STATE),
         Column("action", field("action")),
-        Column("about", lambda one: one.get("eventId") or (f"job {one.get('jobId')}" if one.get("jobId") else None)),
+        Column(
+            "about", lambda delivery: delivery.get("eventId") or (f"job {delivery.get('jobId')}" if delivery.get("jobId") else None)
+        ),
         Column("age", field("createdAt"), Kind.TIME),
-        Column("tries", lambda one: len(one.get("attempts") or ()), Kind.NUMBER),
+        Column("tries", lambda delivery: len(delivery.get("attempts") or ()), Kind.NUMBER),
         Column("next", field("dueAt"), Kind.TIME),
         Column("finished", field("finishedAt"), Kind.TIME, wide=True),
         Column("position", field("position"), Kind.NUMBER, wide=True),
         Column("error", field("error"), Kind.LONG),
     )
-    print_list(found, columns, form=args.form, none="no deliveries")
+    print_list(deliveries, columns, form=args.form, none="no deliveries")
 
 
 def _resend(args: Namespace, api: RestApi) -> None:
@@ -100,19 +102,19 @@ def _resend(args: Namespace, api: RestApi) -> None:
 
 
 def _test(args: Namespace, api: RestApi) -> int:
-    found = api.call("POST", f"/api/webhook/{_webhook(api, args.webhook)}/test/").document
-    facts = ((name, found.get(name)) for name in ("delivered", "status", "error", "seconds", "address", "response"))
-    print_one(found, facts, form=args.form)
-    return _TAKEN if found.get("delivered") is True else _NOT_TAKEN
+    result = api.call("POST", f"/api/webhook/{_webhook(api, args.webhook)}/test/").document
+    facts = ((name, result.get(name)) for name in ("delivered", "status", "error", "seconds", "address", "response"))
+    print_one(result, facts, form=args.form)
+    return _TAKEN if result.get("delivered") is True else _NOT_TAKEN
 
 
-def _webhook(api: RestApi, wanted: str) -> str:
-    """A whole id may be that of a webhook of one Event."""
-    return wanted if len(wanted) == _WHOLE else unique(_ids(_all(api)), wanted, what="webhook")
+def _webhook(api: RestApi, prefix: str) -> str:
+    """Return the id of a webhook. A complete id is not looked up, because it may be that of a webhook for one Event."""
+    return prefix if len(prefix) == _WHOLE else unique(_ids(_all(api)), prefix, what="webhook")
 
 
-def _ids(found: Iterable[Document]) -> list[str]:
-    return [str(one.get("id")) for one in found]
+def _ids(rows: Iterable[Document]) -> list[str]:
+    return [str(row.get("id")) for row in rows]
 
 
 _ACTIONS: Final[Mapping[str, Callable[[Namespace, RestApi], int | None]]] = {

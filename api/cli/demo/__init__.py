@@ -1,4 +1,4 @@
-"""`medialedger demo`: fills an installation with something to look at, and removes that again."""
+"""`medialedger demo`: fills an installation with sample data, and removes it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of the demo and its key, which lies in the home like that of the admin."""
+"""The client of the demo and its key, which is stored in the home like that of the admin."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _REASON: Final = "demo"
 
 
 async def demo_key(settings: Settings, *, beside_others: bool) -> str:
-    """Its key. The client, or another key of it, is made where the file is missing. Raises `StartError` for a first demo in an
-    installation that has something of its own, unless it may be `beside_others`: nothing is written then."""
+    """Return the key of the demo. The client, or another key for it, is created if the file is missing. Raise `StartError` for a
+    first demo in an installation with other records, unless `beside_others` allows it: nothing is written then."""
     path = _path(settings)
     if path.is_file():
         return path.read_text(encoding="ascii").strip()
@@ -43,8 +43,8 @@ async def demo_key(settings: Settings, *, beside_others: bool) -> str:
         handlers, who = ClientHandlers(wired.executor, wired.directory), shell.invocation(correlation_id=_REASON)
         if await wired.directory.find(CLIENT) is not None:
             outcome = await handlers.issue_key(CLIENT, key=new_api_key(), invocation=who)
-        elif not beside_others and (found := await _present(wired)):
-            raise StartError(f"this installation has {found} of its own, so no demo is loaded; --yes loads it beside them")
+        elif not beside_others and (present := await _present(wired)):
+            raise StartError(f"this installation already has {present}, so no demo is loaded; --yes loads it in addition")
         else:
             outcome = await handlers.register(CLIENT, (Role.ADMIN.value,), key=new_api_key(), trust_actor=True, invocation=who)
     key = outcome.secrets[API_KEY]
@@ -54,7 +54,8 @@ async def demo_key(settings: Settings, *, beside_others: bool) -> str:
 
 @contextmanager
 def one_at_a_time(settings: Settings) -> Iterator[None]:
-    """The kernel releases the lock whenever the process ends. Raises `StartError`."""
+    """Hold the lock of the demo. The kernel releases it whenever the process ends. Raise `StartError` if another process
+    holds it."""
     with open(os.open(settings.home / "demo.lock", os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,7 +65,7 @@ def one_at_a_time(settings: Settings) -> Iterator[None]:
 
 
 async def is_loaded(settings: Settings) -> bool:
-    """Whether there is a demo, or the beginning of one."""
+    """Return True if there is a demo, or the beginning of one."""
     if _path(settings).is_file():
         return True
     async with open_core(settings) as wired:
@@ -72,7 +73,7 @@ async def is_loaded(settings: Settings) -> bool:
 
 
 async def _present(wired: Core) -> str:
-    """What the installation has, in words."""
+    """Describe the records of the installation in words."""
     records = RecordQueries(wired.database, RECORDS)
     events = await EventQueries(wired.database).page(EventFilter())
     counts = [("Events", events.total)]

@@ -1,4 +1,4 @@
-"""What the Events of the demo refer to: rooms, types, categories, channels, an infrastructure profile; and clients."""
+"""The records that the Events of the demo refer to: rooms, types, categories, channels, an infrastructure profile; and clients."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from api.cli.demo.words import CATEGORIES, CHANNELS, FLOW, PEOPLE, PROFILE, ROOM
 from domain.client.roles import Role
 
 _RENDITION: Final = {"height": 360, "width": 640, "bitrate": 250_000, "fps": 10}
-"""Small: a test picture costs a few hundredths of a core."""
+"""A small rendition: a test picture of this size costs a few hundredths of a core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Ids by the keys of `words`."""
+    """The ids of the records by the keys of `words`."""
 
     rooms: dict[str, str]
     types: dict[str, str]
@@ -28,18 +28,19 @@ class Catalogue:
 
 
 async def make_clients(ledger: Ledger) -> Sequence[tuple[str, str]]:
-    """One for each role that people have. Names and keys of those that are new: no other answer has the keys."""
-    made = []
+    """Create a client for each role that people have. Return the names and keys of new clients; no other answer contains the
+    keys."""
+    new_clients = []
     for role in (Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.KEYS):
         step = Step(f"client/{role}", "POST", "/api/client/", {"name": f"demo-{role}", "roles": [role.value]})
         if ledger.find(step.name) is None:
             answer = await ledger.send(step)
-            made.append((answer["name"], answer["key"]))
-    return made
+            new_clients.append((answer["name"], answer["key"]))
+    return new_clients
 
 
 async def make_catalogue(ledger: Ledger) -> Catalogue:
-    """Add them in this order: lists show the oldest first."""
+    """Create the records in this order, because lists show the oldest first."""
     rooms = {key: {"name": name, "referenceId": f"demo/{key}"} for key, name in ROOMS.items()}
     types = {key: {"name": name, "referenceId": f"demo/{key}", "colour": colour} for key, (name, colour) in TYPES.items()}
     categories = {key: {"name": name, "label": f"demo-{key}"} for key, name in CATEGORIES.items()}
@@ -65,7 +66,7 @@ async def _all(ledger: Ledger, path: str, bodies: dict[str, dict[str, Any]]) -> 
 
 
 def _encoders(base: str, key: str, *, pattern: str) -> dict[str, Any]:
-    """A test picture that is sent to the built-in origin."""
+    """Return the configuration of a test picture that is sent to the built-in origin."""
     live = f"{base}/origin/live/demo-{key}"
     urls = [
         {"streamProtocol": protocol, "liveCdnPrimaryUrl": f"{live}/{file}", "liveOriginPrimaryUrl": f"{live}/{file}"}
@@ -81,7 +82,8 @@ def _encoders(base: str, key: str, *, pattern: str) -> dict[str, Any]:
 
 
 def _films(base: str) -> dict[str, Any]:
-    """Films are served by the product, from the folder of their packages: one flow for protected ones and others."""
+    """Return the configuration of a flow. The product serves films from the folder of their packages, with one flow for protected
+    and other films."""
     film = f"{base}/media/{{contentId}}/{{packaging}}"
     urls = [
         {"streamProtocol": protocol, "vodCdnPrimaryUrl": f"{film}/{file}", "vodOriginPrimaryUrl": f"{film}/{file}"}
@@ -100,7 +102,8 @@ def _films(base: str) -> dict[str, Any]:
 
 
 def _van() -> dict[str, Any]:
-    """What exists already: it is taken as it is listed. The addresses are of a network for documentation."""
+    """Return the configuration of existing resources, which are used as listed. The addresses are of a network for
+    documentation."""
     resources = [
         {"name": "van-encoder", "type": "encoder", "vendor": "Invented", "ipAddress": "192.0.2.10"},
         {"name": "van-camera", "type": "source", "ipAddress": "192.0.2.11"},

@@ -1,4 +1,4 @@
-"""Loads and removes the demo. What can be seen at once comes first; the films follow."""
+"""Loads and removes the demo. The parts that can be seen at once come first; the films follow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 
 async def _check_running(settings: Settings) -> None:
-    """Before anything is written. Raises `StartError`."""
+    """Raise `StartError` unless the product is ready. It is called before anything is written."""
     async with ProductClient(base_url(settings.host, port=settings.port), "none", client=CLIENT) as product:
         await product.get("/readyz")
 
@@ -61,9 +61,9 @@ async def _fill(schedule: Schedule, settings: Settings, ledger: Ledger) -> None:
 
 
 def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
-    """That of the demo that is there, else a new one. Raises `StartError` for another seed than its own."""
-    if (known := events.parameters(ledger)) is not None:
-        seed, around = known
+    """Return the schedule of the loaded demo, else a new one. Raise `StartError` if a demo with another seed is loaded."""
+    if (loaded := events.parameters(ledger)) is not None:
+        seed, around = loaded
         if args.seed not in (None, seed):
             raise StartError(f"a demo with the seed {seed} is loaded; `medialedger demo remove` removes it")
         return Schedule(seed, around, number=ledger.number, films=args.films)
@@ -73,16 +73,16 @@ def _schedule(args: Namespace, ledger: Ledger) -> Schedule:
 
 async def _remove(args: Namespace, settings: Settings) -> int:
     if not await is_loaded(settings):
-        _say("there is none")
+        _say("there is no demo")
         return 0
-    confirm(args, "remove the demo, with all that was changed of it since")
+    confirm(args, "remove the demo, including everything that was changed in it since")
     key = await demo_key(settings, beside_others=True)
     async with ProductClient(base_url(settings.host, port=settings.port), key, client=CLIENT) as product:
-        left = await removal.remove(await Ledger.read(product), settings)
-    for line in left:
+        remaining = await removal.remove(await Ledger.read(product), settings)
+    for line in remaining:
         _say(f"not removed: {line}")
-    if not removal.is_complete(left):
-        raise StartError("the demo is not removed as a whole; do the same again when nothing uses the rest")
+    if not removal.is_complete(remaining):
+        raise StartError("parts of the demo are still in use; run this again later")
     await forget_key(settings)
     _say("removed; its history stays in the log, and its recordings stay at the origin until they expire")
     return 0

@@ -1,4 +1,4 @@
-"""The source films of the demo: some seconds of patterns that ffmpeg computes, each with another look."""
+"""The source films of the demo: a few seconds of patterns that ffmpeg computes, each with another look."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOKS: Final = (
 
 
 async def make_film(target: Path, *, look: int, seed: int) -> None:
-    """Raises `StartError` with the last line of ffmpeg."""
+    """Make a film with ffmpeg. Raise `StartError` with the last line of its output if it fails."""
     program = find("ffmpeg")
     if program is None:
         raise StartError(f"{missing('ffmpeg')} The demo has no films without it.")

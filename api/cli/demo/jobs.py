@@ -10,12 +10,12 @@ from api.cli.demo.ledger import Ledger, Step
 from api.cli.demo.schedule import Schedule
 
 _RECORDED: Final = "02:00:00"
-"""From the first segment that the origin lists. With a time of day for its end a capture would begin at that end."""
+"""The length from the first segment that the origin lists. With a time of day as its end, a capture would begin at that end."""
 _GATE: Final = "https://gate.broadcast.invalid/open"
 
 
 async def make_waiting_jobs(ledger: Ledger, schedule: Schedule) -> None:
-    """Failed, pending, scheduled, paused and broken: none does more than fail."""
+    """Submit a failed, a pending, a scheduled, a paused and a broken job. None of them does more than fail."""
     tomorrow = (schedule.around + timedelta(days=1)).isoformat()
     await ledger.all(
         [
@@ -30,10 +30,10 @@ async def make_waiting_jobs(ledger: Ledger, schedule: Schedule) -> None:
 
 
 async def make_long_job(ledger: Ledger, schedule: Schedule) -> None:
-    """One that records what is live for hours, and one that waits for it, since one may run at a time."""
+    """Submit a job that records the live Event for hours, and a job that waits for it, since only one may run at a time."""
     await ledger.once(Step("job/one-at-a-time", "POST", "/engine/settings", {"name": "max_jobs", "setting": 1}))
     if ledger.find("job/running") is None:
-        await _on_air(ledger, schedule.id_of("live"))
+        await _wait_on_air(ledger, schedule.id_of("live"))
         parameters = {
             "content_id": schedule.id_of("recording"),
             "sources": [f"{ledger.product.base}/origin/live/demo-one/master.m3u8"],
@@ -45,11 +45,11 @@ async def make_long_job(ledger: Ledger, schedule: Schedule) -> None:
     await ledger.once(_probe("queued", "delivery-0414", by="anna.keller", priority=9))
 
 
-async def _on_air(ledger: Ledger, event: str) -> None:
-    """Wait until its picture arrives at the origin. An Event that was stopped meanwhile has none."""
+async def _wait_on_air(ledger: Ledger, event: str) -> None:
+    """Wait until the picture of the Event arrives at the origin. An Event that was stopped meanwhile has none."""
     while True:
-        found = await ledger.product.get(f"/api/event/{event}")
-        if found is None or found["stateString"] not in ("LIVE_PUBLISHED", "LIVE_UNPUBLISHED"):
+        event_document = await ledger.product.get(f"/api/event/{event}")
+        if event_document is None or event_document["stateString"] not in ("LIVE_PUBLISHED", "LIVE_UNPUBLISHED"):
             return
         health = await ledger.product.get(f"/api/health/live/stream/event/{event}")
         if any(point["receivingData"] for live in health.values() for point in live["urls"]):
@@ -58,6 +58,6 @@ async def _on_air(ledger: Ledger, event: str) -> None:
 
 
 def _probe(name: str, content: str, *, by: str, **options: Any) -> Step:
-    """Reads the metadata of a film that was not delivered."""
-    asked = {"job": {"workflow": "probe_media", **options}, "parameters": {"content_id": content, "file": f"{content}/film.mxf"}}
-    return Step(f"job/{name}", "POST", "/engine/job", asked, by=by, about="job")
+    """Return a step that submits a job to read the metadata of a film that was not delivered."""
+    body = {"job": {"workflow": "probe_media", **options}, "parameters": {"content_id": content, "file": f"{content}/film.mxf"}}
+    return Step(f"job/{name}", "POST", "/engine/job", body, by=by, about="job")

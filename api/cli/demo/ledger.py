@@ -1,9 +1,6 @@
-"""What the demo has made, as the log tells it.
-
-Every request of the demo carries a transaction id of its own, `demo-NUMBER/NAME`. So a later start finds what was done, and a
-removal finds what to remove, also when people have renamed or moved it. NUMBER grows with every removal: it says how often the
-client of the demo was added.
-"""
+"""The actions of the demo, as recorded in the log. Every request of the demo has its own transaction id, `demo-NUMBER/NAME`. So a
+later start finds the finished steps, and a removal finds the objects to remove, even if people have renamed or moved them. NUMBER
+grows with every removal: it is the number of times that the client of the demo was added."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ JSON_PATCH: Final = {"Content-Type": "application/json-patch+json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Change:
     """An event of the log that the demo caused."""
 
     aggregate: str
@@ -36,8 +33,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A request that is sent once. `name` is its name for ever; `by` is the person that it is made for; `about` is the kind of the
-    aggregate that is asked for, where the request changes others too."""
+    """A request that is sent once. `name` identifies it permanently; `by` is the person on whose behalf it is sent; `about` is the
+    kind of the aggregate whose id is needed, if the request changes other aggregates too."""
 
     name: str
     method: str
@@ -48,9 +45,9 @@ class Step:
 
 
 class Ledger:
-    """Sends each step once, in all starts together."""
+    """Sends each step once over all starts together."""
 
-    def __init__(self, product: ProductClient, number: int, *, done: dict[str, list[Made]]) -> None:
+    def __init__(self, product: ProductClient, number: int, *, done: dict[str, list[Change]]) -> None:
         self.product = product
         self._number = number
         self._done = done
@@ -58,14 +55,14 @@ class Ledger:
 
     @classmethod
     async def read(cls, product: ProductClient) -> Ledger:
-        """The demo that is there, else an empty one with the next number."""
+        """Return the ledger of the loaded demo, else an empty one with the next number."""
         added = await product.get(f"/api/audit/client/{CLIENT}/")
         number = 1 + sum(entry["type"] == _RESTORED for entry in added)
-        done: dict[str, list[Made]] = {}
+        done: dict[str, list[Change]] = {}
         for entry in await _entries(product, actor=CLIENT):
             prefix, _, name = entry["transactionId"].partition("/")
             if entry["actor"] == CLIENT and prefix == f"demo-{number}":
-                done.setdefault(name, []).append(_made(entry))
+                done.setdefault(name, []).append(_change_of(entry))
         return cls(product, number, done=done)
 
     @property
@@ -73,60 +70,60 @@ class Ledger:
         return self._number
 
     @property
-    def created(self) -> Sequence[Made]:
-        """The first event of everything that the demo has created, in the order of the log."""
-        return [made for entries in self._done.values() for made in entries if made.version == 1 or made.type == _RESTORED]
+    def created(self) -> Sequence[Change]:
+        """The first event of each object that the demo has created, in the order of the log."""
+        return [change for entries in self._done.values() for change in entries if change.version == 1 or change.type == _RESTORED]
 
-    def find(self, name: str, *, about: str | None = None) -> Made | None:
-        """The first event of a step that was sent."""
-        return next((made for made in self._done.get(name, ()) if about in (None, made.aggregate)), None)
+    def find(self, name: str, *, about: str | None = None) -> Change | None:
+        """Return the first event of a step that was sent; None if it was not."""
+        return next((change for change in self._done.get(name, ()) if about in (None, change.aggregate)), None)
 
     async def once(self, step: Step) -> str:
-        """The id of what the step is about."""
-        if (made := self.find(step.name, about=step.about)) is None:
+        """Send the step unless it was sent before. Return the id of the object that it is about."""
+        if (change := self.find(step.name, about=step.about)) is None:
             await self.send(step)
-            made = self.find(step.name, about=step.about)
-        return made.id if made is not None else ""
+            change = self.find(step.name, about=step.about)
+        return change.id if change is not None else ""
 
     async def send(self, step: Step) -> Any:
-        """Send it, whether or not it was sent before. The answer."""
+        """Send the step, even if it was sent before. Return the answer."""
         transaction = f"demo-{self._number}/{step.name}"
         headers = {"X-Transaction-ID": transaction} | ({} if step.by is None else {"X-Actor": step.by})
         if step.method == "PATCH":
             headers |= JSON_PATCH
         async with self._limit:
             answer = await self.product.send(step.method, step.path, body=step.body, headers=headers)
-            entries = [_made(one) for one in await _entries(self.product, transactionId=transaction)]
+            entries = [_change_of(entry) for entry in await _entries(self.product, transactionId=transaction)]
         if entries:
             self._done[step.name] = entries
         return answer
 
     async def all(self, steps: Sequence[Step]) -> list[str]:
-        """Several that do not depend on each other."""
+        """Send several steps that do not depend on each other. Return the ids of their objects."""
         return list(await asyncio.gather(*map(self.once, steps)))
 
 
 async def _entries(product: ProductClient, **query: str) -> list[dict[str, Any]]:
-    """From the oldest to the newest."""
-    found, asked = [], {**query, "after": "0", "pageSize": "1000"}
+    """Return the entries of the log, the oldest first."""
+    entries, query_of_page = [], {**query, "after": "0", "pageSize": "1000"}
     while True:
-        page = await product.get("/api/audit/events/", **asked)
-        found += page["results"]
+        page = await product.get("/api/audit/events/", **query_of_page)
+        entries += page["results"]
         if page["next"] is None:
-            return found
-        asked = dict(parse_qsl(urlsplit(page["next"]).query))
+            return entries
+        query_of_page = dict(parse_qsl(urlsplit(page["next"]).query))
 
 
-def _made(entry: Mapping[str, Any]) -> Made:
-    return Made(entry["aggregate"], entry["id"], entry["version"], entry["type"], entry["data"])
+def _change_of(entry: Mapping[str, Any]) -> Change:
+    return Change(entry["aggregate"], entry["id"], entry["version"], entry["type"], entry["data"])
 
 
-async def ended(product: ProductClient, job: str, *, pause: float = 0.5) -> Mapping[str, Any]:
-    """A job when it has ended."""
+async def wait_for_job(product: ProductClient, job: str, *, pause: float = 0.5) -> Mapping[str, Any]:
+    """Wait until a job has ended and return it."""
     while True:
-        found = await product.get(f"/engine/jobs/{job}")
-        if not isinstance(found, dict):
-            raise StartError(f"there is no job {job}")
-        if found["queue_state"] in ("completed", "broken", "paused"):
-            return found
+        document = await product.get(f"/engine/jobs/{job}")
+        if not isinstance(document, dict):
+            raise StartError(f"the job {job} does not exist")
+        if document["queue_state"] in ("completed", "broken", "paused"):
+            return document
         await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""The films of the demo: made by ffmpeg, brought in by the workflow `vod_ingest`, then cut, marked and composed by the product."""
+"""The films of the demo: made by ffmpeg, ingested by the workflow `vod_ingest`, then cut, marked and composed by the product."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from api.cli import incoming
 from api.cli.demo.films import make_film
-from api.cli.demo.ledger import Ledger, Step, ended
+from api.cli.demo.ledger import Ledger, Step, wait_for_job
 from api.cli.demo.schedule import Planned, Schedule
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -22,29 +22,29 @@ _CHAPTERS = (("00:00:00.000", "Opening"), ("00:00:03.000", "The story of the day
 
 
 async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings) -> Sequence[str]:
-    """The ids of their Events, in the order of the schedule, when all are packaged."""
-    planned = [one for one in schedule.events() if one.film is not None]
-    jobs = [await _ingested(ledger, schedule, settings, one) for one in planned]
-    events = [schedule.id_of(one.key) for one in planned]
+    """Make the films and wait until all are packaged. Return the ids of their Events in the order of the schedule."""
+    planned_events = [planned for planned in schedule.events() if planned.film is not None]
+    jobs = [await _ingest(ledger, schedule, settings, planned) for planned in planned_events]
+    events = [schedule.id_of(planned.key) for planned in planned_events]
     for job, event in zip(jobs, events, strict=True):
-        found = await ended(ledger.product, job)
+        result = await wait_for_job(ledger.product, job)
         await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))
-        if found["failed"] or found["queue_state"] != "completed":
+        if result["failed"] or result["queue_state"] != "completed":
             raise StartError(f"a film of the demo was not made; `medialedger jobs show {job}` says why")
-        await _on_demand(ledger, event)
+        await _wait_on_demand(ledger, event)
     return events
 
 
-async def _ingested(ledger: Ledger, schedule: Schedule, settings: Settings, planned: Planned) -> str:
-    """The job that makes the film."""
+async def _ingest(ledger: Ledger, schedule: Schedule, settings: Settings, planned: Planned) -> str:
+    """Return the id of the job that makes the film."""
     name, event = f"ingest/{planned.key}", schedule.id_of(planned.key)
-    if (made := ledger.find(name, about="job")) is not None:
-        return made.id
+    if (change := ledger.find(name, about="job")) is not None:
+        return change.id
     await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))  # of a start that was interrupted
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="medialedger-demo-"))
     try:
         await make_film(folder / _SOURCE, look=planned.film or 0, seed=schedule.seed)
-        file = await incoming.brought(folder / _SOURCE, settings, event=UUID(event))
+        file = await incoming.bring_in(folder / _SOURCE, settings, event=UUID(event))
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     parameters = {"content_id": event, "file": file, "publish": True, "renditions": [180]}
@@ -52,17 +52,17 @@ async def _ingested(ledger: Ledger, schedule: Schedule, settings: Settings, plan
     return await ledger.once(Step(name, "POST", "/engine/job", job, by="lucia.ferrari", about="job"))
 
 
-async def _on_demand(ledger: Ledger, event: str) -> None:
-    """Its Event shows the end of the job a moment after that."""
+async def _wait_on_demand(ledger: Ledger, event: str) -> None:
+    """Wait until the Event shows the end of its job, which is a moment later than the end."""
     while True:
-        found = await ledger.product.get(f"/api/event/{event}")
-        if found is None or found["stateString"] not in ("PRE_VOD", "VOD_INGESTING"):
+        document = await ledger.product.get(f"/api/event/{event}")
+        if document is None or document["stateString"] not in ("PRE_VOD", "VOD_INGESTING"):
             return
         await asyncio.sleep(0.2)
 
 
 async def make_pieces(ledger: Ledger, events: Sequence[str]) -> None:
-    """Chapters, a clip, a GIF and a picture of the first film. Ends when they are made."""
+    """Make chapters, a clip, a GIF and a picture of the first film, and wait until they are made."""
     event = events[0]
     clip = {"eventId": event, "start": "00:00:02", "end": "00:00:05"}
     await ledger.all(
@@ -84,8 +84,8 @@ async def make_pieces(ledger: Ledger, events: Sequence[str]) -> None:
     ]
     made_before = all(ledger.find(step.name) for step in steps)
     for asset in [] if made_before else await ledger.all(steps):
-        found = await ledger.product.get(f"/api/asset/{asset}")
-        await ended(ledger.product, str(found["jobId"]))
+        document = await ledger.product.get(f"/api/asset/{asset}")
+        await wait_for_job(ledger.product, str(document["jobId"]))
 
 
 def _asset(kind: str, body: Mapping[str, Any], *, by: str) -> Step:
@@ -93,12 +93,12 @@ def _asset(kind: str, body: Mapping[str, Any], *, by: str) -> Step:
 
 
 async def make_composition(ledger: Ledger, schedule: Schedule, *, events: Sequence[str]) -> None:
-    """A film of parts of the others."""
+    """Compose a film of parts of the other films."""
     items = [{"type": "EVENT", "value": event, "properties": {"start": "00:00:01", "end": "00:00:04"}} for event in events[:2]]
     event = {
         "id": schedule.id_of("composition"),
         "title": "The week in six seconds",
         "externalId": f"demo/{schedule.seed}/composition",
     }
-    asked = {"event": event, "playlist": {"name": "The week", "items": items}}
-    await ledger.once(Step("composition", "POST", "/api/compose/", asked, by="lucia.ferrari"))
+    body = {"event": event, "playlist": {"name": "The week", "items": items}}
+    await ledger.once(Step("composition", "POST", "/api/compose/", body, by="lucia.ferrari"))

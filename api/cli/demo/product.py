@@ -16,15 +16,15 @@ _SHOWN: Final = 300
 
 
 class Refused(StartError):
-    """The API refused a request of the demo."""
+    """Raised when the API refuses a request of the demo."""
 
     def __init__(self, request: str, status: int, answer: str) -> None:
-        super().__init__(f"{request} was answered by {status}: {' '.join(answer.split())[:_SHOWN]}")
+        super().__init__(f"{request} was answered with {status}: {' '.join(answer.split())[:_SHOWN]}")
         self.status = status
 
 
 class ProductClient:
-    """Speaks to one address, with one key. It follows no redirect."""
+    """Sends requests to one address with one key. It follows no redirects."""
 
     def __init__(self, base: str, key: str, *, client: str) -> None:
         self.base = base
@@ -49,7 +49,7 @@ class ProductClient:
         query: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The JSON of the answer; None where there is none. Raises `Refused`, and `StartError` where nobody answers."""
+        """Return the JSON of the answer; None for an empty one. Raise `Refused`, and `StartError` if there is no answer."""
         try:
             async with self._session.request(
                 method, path, json=body, params=query, headers=headers, allow_redirects=False
@@ -64,12 +64,12 @@ class ProductClient:
 
 
 def _reason(text: str) -> str:
-    """The sentence in a refusal; else all of it."""
+    """Return the sentence of a refusal, or the whole text."""
     try:
         refusal = json.loads(text)
     except ValueError:
         return text
     if not isinstance(refusal, dict):
         return text
-    faults = "; ".join(f"{one.get('field')} {one.get('message')}" for one in refusal.get("errors", ()))
+    faults = "; ".join(f"{error.get('field')} {error.get('message')}" for error in refusal.get("errors", ()))
     return faults or str(refusal.get("detail") or refusal.get("error") or text)

@@ -1,7 +1,5 @@
-"""Where the demo sends things: a webhook that fails, a folder that takes a film, and a server that cannot be reached.
-
-What fails has a name below `.invalid`, which no resolver knows: nothing leaves the machine.
-"""
+"""The receivers of the demo: a webhook that fails, a folder that receives a film, and a server that cannot be reached. The failing
+receivers have names below `.invalid`, which no resolver knows, so nothing leaves the machine."""
 
 from __future__ import annotations
 
@@ -29,24 +27,24 @@ async def make_webhook(ledger: Ledger) -> str:
 
 
 async def set_webhook(ledger: Ledger, webhook: str, *, on: bool) -> None:
-    """Off and on again: what it was not told of meanwhile are failed deliveries, which can be sent again."""
+    """Switch the webhook off or on. The notifications in between are failed deliveries, which can be sent again."""
     name, by, at = ("on", "anna.keller", None) if on else ("off", "tomas.novak", iso(system_clock()))
     await ledger.once(Step(f"webhook/{name}", "PUT", f"/api/webhook/{webhook}", {"disabledAt": at}, by=by))
 
 
 async def make_publications(ledger: Ledger, film: str, *, settings: Settings) -> str:
-    """One that is completed, and one that fails. What was left out, or ""."""
+    """Create a publication that is completed and one that fails. Return why one was omitted, or ""."""
     server = await _destination(
         ledger, "server", "Partner archive", "HTTP", {"url": f"{_NOBODY.format('archive')}/{{contentId}}.mp4"}
     )
-    await _published(ledger, film, server)
+    await _publish(ledger, film, server)
     try:
         folder = await _destination(ledger, "folder", "Archive share", "FILESYSTEM", {"path": FOLDER})
     except Refused as refusal:
         return f"no film was published to a folder: {refusal}"
     await asyncio.to_thread(_make_folder, published_root(settings))
     await ledger.once(Step(f"activate/{folder}", "PUT", f"/api/media/destination/activate/{folder}", by="tomas.novak"))
-    await _published(ledger, film, folder)
+    await _publish(ledger, film, folder)
     return ""
 
 
@@ -55,8 +53,9 @@ async def _destination(ledger: Ledger, key: str, name: str, target: str, configu
     return await ledger.once(Step(f"destination/{key}", "POST", "/api/media/destination/", body, by="tomas.novak"))
 
 
-async def _published(ledger: Ledger, film: str, destination: str) -> None:
-    """Ends with the upload, if there is one; a publication that was made before may be deleted."""
+async def _publish(ledger: Ledger, film: str, destination: str) -> None:
+    """Publish the film and wait for the end of the upload. A publication that was made before is not repeated: it may have been
+    deleted."""
     text = json.dumps({"title": "From the demo", "description": "Test pictures."})
     body = {"eventId": film, "publications": [{"destinationId": destination, "publicationJson": text}]}
     name = f"publication/{destination}"
@@ -64,19 +63,20 @@ async def _published(ledger: Ledger, film: str, destination: str) -> None:
         return
     publication = await ledger.once(Step(name, "POST", "/api/media/vodpublication/", body, by="anna.keller", about="publication"))
     while True:
-        found = await ledger.product.get(f"/api/vodpublications/{publication}", destinationId=destination)
-        if found["publicationStateString"] != "Processing":
+        document = await ledger.product.get(f"/api/vodpublications/{publication}", destinationId=destination)
+        if document["publicationStateString"] != "Processing":
             return
         await asyncio.sleep(0.5)
 
 
 def published_root(settings: Settings) -> Path:
-    """Of the product that `up --demo` has started, or that is set."""
+    """Return the folder of the product that `up --demo` has started, or the configured one."""
     return settings.filesystem_root or settings.home / PUBLISHED
 
 
 def _make_folder(root: Path) -> None:
-    """Of the account that uploads, and so is a root that is made here. One that was there keeps its owner and mode."""
+    """Create the folder for the account that uploads, and the root too if it is missing. An existing root keeps its owner and
+    mode."""
     made = not root.exists()
     root.mkdir(mode=0o750, parents=True, exist_ok=True)
     (root / FOLDER).mkdir(mode=0o750, exist_ok=True)

@@ -1,4 +1,5 @@
-"""Removes what the demo made, by the log: also what people have changed since, and nothing that they made."""
+"""Removes the objects of the demo according to the log, including objects that people have changed since, but not objects of
+others."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from api.cli.demo.ledger import Ledger, Made, Step, ended
+from api.cli.demo.ledger import Change, Ledger, Step, wait_for_job
 from api.cli.demo.product import Refused
 from api.cli.demo.publishing import FOLDER, published_root
 from api.wiring.settings import Settings
@@ -32,61 +33,61 @@ _PATHS: Final[Mapping[str, str]] = {
     "tag": "/api/tag/{}",
     "client": "/api/client/{}",
 }
-"""In this order: what refers to others goes first."""
+"""The paths in the order of removal: an object is removed before the objects that it refers to."""
 _GONE: Final = (204, 400, 404)
-"""Somebody has removed it. Some of these calls answer 400 then."""
+"""The statuses for an object that was already removed. Some of these calls answer 400 then."""
 _IN_USE: Final = 409
 _AT_REST: Final = ("completed", "broken")
 _TIMES: Final = 60
 
 
 async def remove(ledger: Ledger, settings: Settings) -> list[str]:
-    """What could not be removed, a line for each."""
+    """Remove the demo. Return a line for each object that could not be removed."""
     created = ledger.created
-    jobs = await _break_jobs(ledger, [made.id for made in created if made.aggregate == "job"])
-    await _off_air(ledger, [made.id for made in created if made.aggregate == "event"])
-    ordered = [made for kind in _PATHS for made in created if made.aggregate == kind]
-    reasons = [(made, await _removed(ledger, made)) for made in ordered]
-    left = [f"{made.aggregate.replace('_', ' ')} {made.id}: {reason}" for made, reason in reasons if reason is not None]
+    jobs = await _break_jobs(ledger, [change.id for change in created if change.aggregate == "job"])
+    await _take_off_air(ledger, [change.id for change in created if change.aggregate == "event"])
+    ordered = [change for kind in _PATHS for change in created if change.aggregate == kind]
+    reasons = [(change, await _remove(ledger, change)) for change in ordered]
+    remaining = [f"{change.aggregate.replace('_', ' ')} {change.id}: {reason}" for change, reason in reasons if reason is not None]
     await asyncio.to_thread(_remove_files, settings, created)
     if jobs:
-        left.append(f"{jobs} jobs that have ended stay in the list of jobs, as every job does for {settings.job_days} days")
-    return left
+        remaining.append(f"{jobs} jobs that have ended stay in the list of jobs, as every job does for {settings.job_days} days")
+    return remaining
 
 
-def is_complete(left: Sequence[str]) -> bool:
-    """Whether only what always stays is left."""
-    return all("jobs that have ended" in line for line in left)
+def is_complete(remaining: Sequence[str]) -> bool:
+    """Return True if the remaining objects are only those that always stay."""
+    return all("jobs that have ended" in line for line in remaining)
 
 
 async def _break_jobs(ledger: Ledger, jobs: Sequence[str]) -> int:
-    """Break those that have not ended, and wait until their steps have. How many there are."""
+    """Break the jobs that have not ended, and wait until their steps have. Return the number of existing jobs."""
     count = 0
     for job in jobs:
         try:
-            found = await ledger.product.get(f"/engine/jobs/{job}")
+            document = await ledger.product.get(f"/engine/jobs/{job}")
         except Refused as refusal:
             if refusal.status in _GONE:
                 continue
             raise
         count += 1
-        if found["queue_state"] not in _AT_REST:
+        if document["queue_state"] not in _AT_REST:
             await ledger.send(Step(f"removed/job/{job}", "PUT", f"/engine/job/{job}", {"queue_state": "BROKEN"}))
-            await ended(ledger.product, job)
+            await wait_for_job(ledger.product, job)
     return count
 
 
-async def _off_air(ledger: Ledger, events: Sequence[str]) -> None:
+async def _take_off_air(ledger: Ledger, events: Sequence[str]) -> None:
     for event in events:
-        found = await ledger.product.get(f"/api/event/{event}")
-        if found is not None and found["stateString"].startswith("LIVE_"):
+        document = await ledger.product.get(f"/api/event/{event}")
+        if document is not None and document["stateString"].startswith("LIVE_"):
             await ledger.send(Step(f"removed/stop/{event}", "PUT", f"/api/event/forcestop/{event}"))
 
 
-async def _removed(ledger: Ledger, made: Made) -> str | None:
-    """Why it is still there; None when it is gone. Where the product cannot reach what was published, such as a folder that only
-    `up --demo` names, the publication is removed without it."""
-    step = Step(f"removed/{made.aggregate}/{made.id}", "DELETE", _PATHS[made.aggregate].format(made.id))
+async def _remove(ledger: Ledger, change: Change) -> str | None:
+    """Delete an object. Return why it still exists; None if it is gone. If the product cannot reach the published file, for example
+    because only `up --demo` configures the folder, the publication is removed without it."""
+    step = Step(f"removed/{change.aggregate}/{change.id}", "DELETE", _PATHS[change.aggregate].format(change.id))
     for _ in range(_TIMES):
         try:
             await ledger.send(step)
@@ -107,10 +108,10 @@ async def _removed(ledger: Ledger, made: Made) -> str | None:
     return reason
 
 
-def _remove_files(settings: Settings, created: Sequence[Made]) -> None:
-    """The files of its Events and of its publications, where they are on this machine."""
+def _remove_files(settings: Settings, created: Sequence[Change]) -> None:
+    """Delete the files of the demo's Events and publications if they are on this machine."""
     if isinstance(settings.media_root, Path):
-        for made in created:
-            if made.aggregate == "event":
-                folders.remove(settings.media_root, (made.id,))
+        for change in created:
+            if change.aggregate == "event":
+                folders.remove(settings.media_root, (change.id,))
     folders.remove(published_root(settings), (FOLDER,))

@@ -1,4 +1,4 @@
-"""The schedule of the demo: pure, from a seed and a time. The same two give the same Events, with the same ids."""
+"""The schedule of the demo, a pure function of a seed and a time. Equal inputs give the same Events with the same ids."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FILM_LENGTH: Final = 8
 _NAMESPACE: Final = UUID("6d656469-616c-4564-8765-722064656d6f")
 _FILMS: Final = ("evening-bulletin", "second-movement", "harbour-league", "tideline")
 _FREE: Final = timedelta(hours=3)
-"""Around the present there are only the Events of `_now`."""
+"""The time around the present in which there are only the Events of `_now`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An Event. The keys of room, type, category and channel are those of `words`."""
+    """An Event. Its room, type, category and channel are keys of `words`."""
 
     key: str
     title: str
@@ -36,11 +36,11 @@ class Planned:
     tags: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
     film: int | None = None
-    """The look of its film; None: it has none."""
+    """The look of its film; None if it has none."""
 
 
 class Schedule:
-    """`number` is that of the ledger: what was removed keeps its ids."""
+    """The Events of the demo. `number` is that of the ledger, so that ids of a removed demo are not used again."""
 
     def __init__(self, seed: int, around: datetime, *, number: int, films: int = 0) -> None:
         self.seed = seed
@@ -52,13 +52,13 @@ class Schedule:
         return str(uuid5(_NAMESPACE, f"{self.seed}/{self._number}/{key}"))
 
     def events(self) -> list[Planned]:
-        """How many films there are changes nothing else."""
+        """Return the Events. The number of films does not affect the other Events."""
         parts = (self._past, self._now, self._coming)
-        return [one for part in parts for one in part(random.Random(f"{self.seed} {part.__name__}"))]  # noqa: S311 - no secrets
+        return [event for part in parts for event in part(random.Random(f"{self.seed} {part.__name__}"))]  # noqa: S311 - no secrets
 
     def _past(self, chance: random.Random) -> Iterator[Planned]:
-        """What was broadcast last, as films: each on demand, with a picture."""
-        by_key = {one.key: one for one in SERIES}
+        """Yield the latest past broadcasts as films: each is on demand and has a picture."""
+        by_key = {programme.key: programme for programme in SERIES}
         for look, key in enumerate(_FILMS[: self.films]):
             series = by_key[key]
             start = self.around.replace(hour=0, minute=0) + timedelta(hours=series.hour)
@@ -68,7 +68,7 @@ class Schedule:
             yield self._of(series, f"film-{key}", start, chance=chance, channel=None, values=vod, film=look)
 
     def _now(self, chance: random.Random) -> Iterator[Planned]:
-        """What is live, late, next and in conflict."""
+        """Yield the Events that are live, late, next and in conflict."""
         guest = chance.choice(("Marit Solheim", "Dr Okafor", "the harbour master", "Eszter Varga"))
         town = chance.choice(("Kestrel Bay", "Northgate", "St Olave", "Riverside"))
 
@@ -141,12 +141,12 @@ class Schedule:
 
 
 def _on_air(series: Series) -> dict[str, Any]:
-    """What has a channel starts and ends by itself in the coming days."""
+    """Return the fields with which an Event on a channel starts and ends automatically in the coming days."""
     return {} if series.channel is None else {"autoStart": True, "autoEnd": True, "autoPublish": True}
 
 
 def body(planned: Planned, *, id: str, external_id: str, links: dict[str, str | None]) -> dict[str, Any]:
-    """The request that adds it."""
+    """Return the body of the request that adds the Event."""
     end = planned.start + timedelta(minutes=planned.minutes)
     return {
         "id": id,

@@ -40,7 +40,7 @@ FLOW: Final = "Films"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A programme of the week. `hour` is when it begins, in UTC."""
+    """A programme of the week. `hour` is its start in UTC."""
 
     key: str
     title: str
