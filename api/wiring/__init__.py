@@ -1,1 +1,2 @@
-"""The composition root: the only place that knows every room. `rooms` lists them; the rest builds a process from that list."""
+"""The composition root: the only package that knows every room. `rooms` lists them; the other modules build a process from that
+list."""

@@ -1,4 +1,4 @@
-"""What all rooms bring together: aggregates, views, migrations, grants and worker roles."""
+"""The contributions of all rooms together: aggregates, views, migrations, grants and worker roles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)
 RECORDS: tuple[type[Record], ...] = tuple(kind for kind in AGGREGATES if issubclass(kind, Record))
 RELAYED = frozenset(kind.KIND for room in ROOMS if room.relayed for kind in room.aggregates)
-"""The kinds of aggregates whose events Kafka gets."""
+"""The kinds of aggregates whose events are relayed to Kafka."""
 WORKER_ROLES: dict[str, WorkerRole] = {role.name: role for room in ROOMS for role in room.worker_roles}
 
 
@@ -32,7 +32,7 @@ DAY_TABLES: tuple[DayTable, ...] = tuple(table for room in ROOMS for table in ro
 
 
 def removals() -> list[Removal]:
-    """What is removed by age from tables without partitions."""
+    """Return the rules by which old rows are removed from tables without partitions."""
     return [removal for room in ROOMS for removal in room.removals()]
 
 
@@ -49,17 +49,17 @@ RECORD_VIEW = record_view(_records_without_a_view())
 
 
 def notified() -> dict[str, Notified]:
-    """What domain events mean to the webhooks of an Event, by the kinds of their aggregates."""
+    """Return the meaning of domain events for the webhooks of an Event, by the kinds of their aggregates."""
     return {kind: meaning for room in ROOMS for kind, meaning in room.notified().items()}
 
 
 def owners() -> dict[str, OwnerCommand]:
-    """The commands that outcomes of jobs are to their owners, by the kinds of the owners."""
+    """Return the commands that report the outcomes of jobs to their owners, by the kinds of the owners."""
     return {kind: command for room in ROOMS for kind, command in room.owners().items()}
 
 
 def followups(context: WorkerContext) -> dict[str, Followup]:
-    """What is done after an owner was told of an outcome, by the kinds of the owners."""
+    """Return the actions that follow after an owner was notified of an outcome, by the kinds of the owners."""
     return {kind: followup for room in ROOMS for kind, followup in room.followups(context).items()}
 
 
@@ -73,10 +73,10 @@ def views() -> Views:
 
 
 def migrations() -> list[Migration]:
-    """Applied in this order and never edited once released; a change is a new file."""
+    """Return the migrations in the order of their application. A released migration is never edited; a change is a new file."""
     return sorted((migration for room in ROOMS for migration in room.migrations), key=lambda migration: migration.name)
 
 
 def grants() -> list[Grant]:
-    """What the running product may do less, or more, than read and write every table."""
+    """Return the grants in which the running product may do less, or more, than read and write every table."""
     return [grant for room in ROOMS for grant in room.grants]

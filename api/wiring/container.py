@@ -1,4 +1,4 @@
-"""Services by type: each is made when it is first asked for, so their order in a list does not matter."""
+"""Services by type. Each service is made at its first use, so their order in a list does not matter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Providers = Mapping[type[Any], Callable[[], Any]]
 
 @dataclass(frozen=True)
 class Environment:
-    """The means that services need and that have no type of their own by which they could be found."""
+    """The dependencies of services that have no type of their own to be found by."""
 
     conninfo: str
     clock: Clock
@@ -35,19 +35,19 @@ class Environment:
     siblings: Siblings
     targets: Targets
     callers: Authenticate
-    """Finds the owner of an API key."""
+    """Finds the caller of an API key."""
     media_served: MediaSource | None = None
     """The source of published media; None if they are not served."""
     own_hosts: Collection[str] = ()
-    """Host names of this server."""
+    """The host names of this server."""
     origin: LiveOrigin | None = None
     """The built-in origin; None if this process has none."""
     point_name: Callable[[str], str | None] = lambda url: None
-    """The name of the publishing point of the built-in origin at a URL."""
+    """Returns the name of the publishing point of the built-in origin at a URL."""
     refused_targets: Mapping[Target, str] = field(default_factory=dict)
     """The publishing targets that this installation does not accept, with the reasons."""
     templates: Path | None = None
-    """The folder in which the operator has installed templates of infrastructure; None if there is none."""
+    """The directory where the operator has installed templates of infrastructure; None if there is none."""
     console_media_origins: Sequence[str] = ()
     """Other origins from which players in the console may load."""
     session_limits: SessionLimits = field(default_factory=SessionLimits)
@@ -71,10 +71,10 @@ class Services:
         self._providers.update(providers)
 
     def get(self, kind: type[S]) -> S:
-        """Raises `LookupError` for a service that no room provides, and for one that needs itself."""
+        """Return a service. Raise `LookupError` for a service that no room provides, and for one that needs itself."""
         if kind not in self._made:
             if kind in self._being_made:
-                raise LookupError(f"services need each other: {_names([*self._being_made, kind])}")
+                raise LookupError(f"services depend on each other: {_names([*self._being_made, kind])}")
             if kind not in self._providers:
                 raise LookupError(f"no room provides {_names([*self._being_made, kind])}")
             self._being_made.append(kind)
@@ -84,7 +84,7 @@ class Services:
         return service
 
     def all(self) -> dict[Any, Any]:
-        """Every service, made by now."""
+        """Return every service; missing ones are made now."""
         return {**self._made, **{kind: self.get(kind) for kind in self._providers}}
 
 

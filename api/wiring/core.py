@@ -1,4 +1,4 @@
-"""The log and everything that reads and writes it: what the API, the workers and the command line have in common."""
+"""The log and everything that reads and writes it: the common part of the API, the workers and the command line."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class Core:
     @property
     def ring(self) -> KeyRing:
         """The master keys."""
-        assert self.keys is not None, "it was made without master keys"
+        assert self.keys is not None, "the core was made without master keys"
         return self.keys.ring
 
     async def start(self) -> None:
-        """Raises `BuildTooOld`."""
+        """Start the services. Raise `BuildTooOld` if the database needs a newer build."""
         await self.database.open()
         await self.running_build.start()
         await self.partitions.start()
@@ -109,8 +109,8 @@ def core(
     limits: LogLimits = DEFAULT_LIMITS,
     tracer: Tracer = UNTRACED,
 ) -> Core:
-    """The log on a migrated database. Every connection takes on `role`. `changes` are shared with the processes beside this one.
-    Without `ring` the process has no master keys."""
+    """Return the core on a migrated database. Every connection assumes `role`. `changes` are shared with the other processes of the
+    supervisor. Without `ring` the process has no master keys."""
     return core_on(
         Database(conninfo, role=role, schema=schema_of(BUILD), limits=pools),
         ring=ring,
@@ -130,9 +130,9 @@ def core_on(
     limits: LogLimits = DEFAULT_LIMITS,
     tracer: Tracer = UNTRACED,
 ) -> Core:
-    """The log on these connections."""
-    known, registry = catalogue(), CollectorRegistry()
-    mapper, shown = EventMapper(known), StoredViews(views().all, database)
+    """Return the core on these connections."""
+    event_catalogue, registry = catalogue(), CollectorRegistry()
+    mapper, stored_views = EventMapper(event_catalogue), StoredViews(views().all, database)
     streams, commit_notifier, log_watcher = Streams(database, mapper), CommitNotifier(database), LogWatcher(database)
 
     def announce(position: int) -> None:
@@ -143,7 +143,7 @@ def core_on(
     register_process(registry, version=product_version())
     PoolMetrics({"main": database, "lists": database.lists}, registry)
     appender = Appender(
-        database, limits=limits.appends, observe=appends.taken, written=appends.written, announce=announce, views=shown
+        database, limits=limits.appends, observe=appends.taken, written=appends.written, announce=announce, views=stored_views
     )
     Gauge("medialedger_append_queue_age_seconds", "Age of the oldest change waiting to be written", registry=registry).set_function(
         lambda: appender.oldest
@@ -158,7 +158,7 @@ def core_on(
         lambda: partitions.free
     )
     executor = CommandExecutor(
-        appender, streams, mapper=mapper, views=shown, users=Links(database), clock=clock, cache=limits.cache, tracer=tracer
+        appender, streams, mapper=mapper, views=stored_views, users=Links(database), clock=clock, cache=limits.cache, tracer=tracer
     )
     LostRaces(executor, registry)
     directory = ClientDirectory(database, clock, changes=changes)
@@ -166,15 +166,15 @@ def core_on(
     return Core(
         database,
         registry,
-        known,
+        event_catalogue,
         mapper,
-        shown,
+        stored_views,
         streams,
         appender,
         partitions,
         commit_notifier,
         executor,
-        Redactor(database, streams, appender=appender, mapper=mapper, views=shown, clock=clock),
+        Redactor(database, streams, appender=appender, mapper=mapper, views=stored_views, clock=clock),
         directory,
         log_watcher,
         clock,
@@ -186,16 +186,17 @@ def core_on(
 
 
 async def prepare(conninfo: str, *, owner: str | None = None) -> str | None:
-    """Migrate, build views that are missing, and make the role of the application. Returns the role's name, or None.
+    """Migrate, build missing views, and create the role of the application. Return the role's name, or None.
 
-    `owner` is the address of the owner of the tables, where the product has a login of its own. A login that may not migrate and is
-    given no owner must find everything done."""
+    `owner` is the address of the owner of the tables if the product has a login of its own. A login that may not migrate and is
+    given no owner must find everything done.
+    """
     async with Database.of_owner(owner or conninfo, size=4) as database:
         async with database.connection() as connection:
             if not await may_migrate(connection):
                 return await _check(database)
         login = await _user_of(conninfo) if owner not in (None, conninfo) else None
-        applied = await _known(migrate(database, migrations()))
+        applied = await _refuse_edited(migrate(database, migrations()))
         await _cover_today(database)
         role = APP_ROLE if await grant_application(database, grants(), login=login) else None
         if login is not None and role is None:
@@ -213,7 +214,9 @@ _NO_ROLE = (
 
 
 async def _check(database: Database) -> str:
-    lacking = await _known(check_migrated(database, migrations())) or await _rebuilder(database, APP_ROLE).missing(views().all)
+    lacking = await _refuse_edited(check_migrated(database, migrations())) or await _rebuilder(database, APP_ROLE).missing(
+        views().all
+    )
     if lacking:
         raise StartError(
             f"the database lacks {', '.join(lacking)}, and this database user may not migrate it; "
@@ -222,7 +225,7 @@ async def _check(database: Database) -> str:
     return APP_ROLE
 
 
-async def _known(work: Awaitable[list[str]]) -> list[str]:
+async def _refuse_edited(work: Awaitable[list[str]]) -> list[str]:
     try:
         return await work
     except MigrationEdited as fault:
@@ -236,7 +239,7 @@ async def _user_of(conninfo: str) -> str:
 
 
 async def _cover_today(owner: Database) -> None:
-    """The first rows of a new database go to a partition of their day already."""
+    """Create the partitions of this day, so that the first rows of a new database go to them."""
     connection = await owner.connect("partitions")
     try:
         for table in DAY_TABLES:
@@ -250,13 +253,13 @@ def _rebuilder(owner: Database, role: str | None) -> Rebuilder:
 
 
 async def unfinished(database: Database) -> list[str]:
-    """What waits until no older build lives: views to be built, and migrations."""
-    left = await _rebuilder(database, None).unfinished(views().all)
-    return [*(f"{view.name} version {view.version}" for view in left), *await waiting(database, migrations())]
+    """Return the names of the views and migrations that wait until no older build is running."""
+    pending = await _rebuilder(database, None).unfinished(views().all)
+    return [*(f"{view.name} version {view.version}" for view in pending), *await waiting(database, migrations())]
 
 
 async def finish(conninfo: str, role: str | None) -> None:
-    """Wait until no older build lives, and do what had to wait for that."""
+    """Wait until no older build is running, and apply the migrations and build the views that had to wait for that."""
     async with Database.of_owner(conninfo, size=4) as owner:
         if built := await _rebuilder(owner, role).finish(views().all):
             _log.info("built views: %s", ", ".join(built))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def job_handlers(
     database: Database, executor: CommandExecutor, *, streams: Streams, records: RecordQueries, vault: Vault, clock: Clock
 ) -> JobHandlers:
-    """For the API, for workers and for `medialedger jobs`: all submit jobs in the same way."""
+    """Return the use cases for the API, workers and `medialedger jobs`, which all submit jobs in the same way."""
     events = EventQueries(database)
     return JobHandlers(
         executor,

@@ -1,4 +1,4 @@
-"""The settings of Kafka, as its clients take them. `settings` are those of the product, which import this module."""
+"""The settings of Kafka for its clients. `settings` are those of the product; their module imports this one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def connection(settings: Any) -> KafkaConnection | None:
-    """None where there is no broker."""
+    """Return the connection; None if there is no broker."""
     if settings.kafka_bootstrap_servers is None:
         return None
     return KafkaConnection(

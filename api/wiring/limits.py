@@ -1,4 +1,4 @@
-"""Limits of what workers fetch, and of what their steps may open, from the settings."""
+"""Limits on the downloads of workers and on the files that their steps may open, from the settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workers.ports import DownloadLimits
 
 
 def download_limits(settings: Settings) -> DownloadLimits:
-    """Of jobs."""
+    """Return the limits on downloads of jobs."""
     return DownloadLimits(
         size=settings.download_gib * GIB,
         free=settings.download_free_gib * GIB,
@@ -26,12 +26,13 @@ def download_limits(settings: Settings) -> DownloadLimits:
 
 
 def playout_limits(settings: Settings) -> ItemLimits:
-    """Of playouts."""
+    """Return the limits on the item caches of playouts."""
     return ItemLimits(size=settings.playout_gib * GIB, age=settings.playout_hours * 3600.0)
 
 
 def step_places(settings: Settings) -> Places:
-    """What steps and encoders may read and write beside what they need. Secrets are hidden, wherever the operator keeps them."""
+    """Return the places that steps and encoders may read and write in addition to their own. Secrets are hidden, wherever they are
+    stored."""
     secret = (settings.home, settings.master_key_file, settings.kafka_key_file)
     programs = media_programs(settings.home)
     return Places(
@@ -45,5 +46,5 @@ def step_places(settings: Settings) -> Places:
 
 def media_programs(home: Path) -> Mapping[str, Path]:
     """Map the names of the media programs that are installed to their paths."""
-    found = {name: find(name, verdicts=Verdicts(home)) for name in MEDIA_PROGRAMS}
-    return {name: program for name, program in found.items() if program is not None}
+    programs = {name: find(name, verdicts=Verdicts(home)) for name in MEDIA_PROGRAMS}
+    return {name: program for name, program in programs.items() if program is not None}

@@ -24,18 +24,19 @@ _MISSING: Final = (
     f"{LOST_KEY}"
 )
 _ANOTHER: Final = (
-    f"the master key {{}} is not the one that this database was sealed with; check MEDIALEDGER_MASTER_KEY_FILE; {LOST_KEY}"
+    f"the master key {{}} is not the key that this database was encrypted with; check MEDIALEDGER_MASTER_KEY_FILE; {LOST_KEY}"
 )
 
 
 def key_ring(path: Path) -> KeyRing:
-    """The keys that are at `path` and beside it. It reads them again when one is missing."""
+    """Return the keys at `path` and next to it. The ring reads them again when one is missing."""
     return KeyRing(master_key(path), previous=previous_master_key(path), read=partial(readable_master_keys, path))
 
 
 async def fitting_keys(database: str, path: Path) -> KeyRing:
-    """The keys of a migrated database. Only a database that nothing is encrypted in yet gets a new key. Raises `StartError` where
-    the file is missing, or has another key: nothing could be decrypted, and new secrets would be lost at the next start."""
+    """Return the keys of a migrated database. A new key is created only for a database that contains no secrets yet. Raise
+    `StartError` if the file is missing or has another key: nothing could be decrypted, and new secrets would be lost at the next
+    start."""
     async with Database(database, size=1) as pool:
         made = not has_master_key(path)
         if made and await named_keys(pool) is not None:
@@ -43,7 +44,7 @@ async def fitting_keys(database: str, path: Path) -> KeyRing:
         first_master_key(path)
         ring = key_ring(path)
         if not await master_key_fits(pool, ring):
-            if made:  # another machine was first
+            if made:  # another machine created its key first
                 remove_master_key(path)
             raise StartError(_ANOTHER.format(path))
         return ring

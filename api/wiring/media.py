@@ -1,4 +1,4 @@
-"""The store of media that the settings name, and where steps work on this machine."""
+"""The store of media that the settings name, and the places where steps work on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def media_files(root: Path, bucket: BucketAddress | None) -> MediaDirectory | MediaBucket:
-    """Published files. The client of buckets is loaded only where there is one: that takes a third of a second."""
+    """Return the published files. The client of buckets is imported only if there is a bucket, since that takes a third of a
+    second."""
     if bucket is None:
         return MediaDirectory(root)
     from workers.adapters.media_bucket import MediaBucket
@@ -27,7 +28,7 @@ def media_files(root: Path, bucket: BucketAddress | None) -> MediaDirectory | Me
 
 
 def check_transcoder(shared: SharedWorkers, places: Places) -> None:
-    """Once in a process, whichever of its roles need the transcoder."""
+    """Add the check of the transcoder once to a process, whichever of its roles need it."""
     from workers.adapters.ffmpeg import Ffmpeg, choose
     from workers.adapters.step_account import program_account
     from workers.jobs.transcoder_check import TranscoderCheck
@@ -36,7 +37,7 @@ def check_transcoder(shared: SharedWorkers, places: Places) -> None:
 
 
 def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:
-    """The files of runs."""
+    """Return the files of runs."""
     from workers.jobs.workspaces import Workspaces
 
     local, inputs = Workspaces(context.media_root), step_inputs(context, shared)
@@ -48,7 +49,7 @@ def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:
 
 
 def step_inputs(context: WorkerContext, shared: SharedWorkers) -> Inputs | None:
-    """None where media are in a directory."""
+    """Return the inputs from the bucket; None if media are in a directory."""
     address = context.media_bucket
     if address is None:
         return None

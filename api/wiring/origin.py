@@ -25,7 +25,7 @@ from workers.origin.live_origin import LiveOrigin
 
 _POINT: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})(?:[/?]|$)")
 ENCODER_SECONDS: Final = 600
-"""The time of a token that an encoder gets. Those of other people get the next one long before."""
+"""The lifetime of an encoder's token. Encoders get the next one long before the end."""
 READ_SECONDS: Final = 60
 STEP_SECONDS: Final = 25 * 3600
 _POINTS: Final = regex(r"/origin/live/([A-Za-z0-9._-]{1,64})")
@@ -33,7 +33,7 @@ ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compa
 
 
 def live_origin(settings: Settings, keys: IngestKeys, *, directory: PointDirectory | None = None) -> LiveOrigin:
-    """The origin that accepts tokens of these keys."""
+    """Return the origin that accepts tokens of these keys."""
     return LiveOrigin(
         settings.origin_root,
         keys=keys,
@@ -46,17 +46,17 @@ def live_origin(settings: Settings, keys: IngestKeys, *, directory: PointDirecto
 
 
 def own_points(settings: Settings, database: Database, records: RecordQueries) -> OwnPoints:
-    """What the database knows of the points of the built-in origin."""
+    """Return the database's information about the publishing points of the built-in origin."""
     return OwnPoints(database, ChannelPointsReader(database, records), point_name(settings), hours=settings.origin_hours)
 
 
 def point_name(settings: Settings) -> Callable[[str], str | None]:
-    """The name of the publishing point of the built-in origin at a URL; None where it is not at exactly its address."""
+    """Return a function that maps a URL to the name of its publishing point of the built-in origin; None for any other address."""
     origins = [origin for origin in (own_origin(settings), settings.public_url) if origin is not None]
 
     def name(url: str) -> str | None:
-        found = [_POINT.match(url.removeprefix(origin)) for origin in origins if url.startswith(f"{origin}/")]
-        return next((one[1] for one in found if one is not None), None)
+        matches = [_POINT.match(url.removeprefix(origin)) for origin in origins if url.startswith(f"{origin}/")]
+        return next((match[1] for match in matches if match is not None), None)
 
     return name
 
@@ -71,20 +71,21 @@ def _limits(settings: Settings) -> OriginLimits:
 
 
 def base_url(host: str, *, port: int) -> str:
-    """A URL to open: a server that listens on all addresses is shown with the loopback address."""
+    """Return a URL to open. A server that listens on all addresses is shown with the loopback address."""
     shown = ANY_ADDRESS.get(host, host)
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
 def own_origin(settings: Settings) -> str | None:
-    """Where the built-in origin is; None where there is none."""
+    """Return the address of the built-in origin; None if there is none."""
     if settings.origin_url is not None or not settings.origin:
         return settings.origin_url
     return base_url(settings.host, port=settings.port)
 
 
 def ingest_headers(origin: str | None, keys: IngestKeys, *, clock: Clock) -> Callable[[str, int], Mapping[str, str]]:
-    """The headers of a request to this URL in the session of this number. A token goes nowhere but to the origin at `origin`."""
+    """Return a function that makes the headers of a request to a URL in the session of a number. A token is only sent to the origin
+    at `origin`."""
 
     def headers(url: str, session: int) -> Mapping[str, str]:
         below = url.removeprefix(origin) if origin is not None and url.startswith(origin) else ""
@@ -99,7 +100,7 @@ def ingest_headers(origin: str | None, keys: IngestKeys, *, clock: Clock) -> Cal
 
 
 def read_tokens(keys: IngestKeys, *, clock: Clock, seconds: int = READ_SECONDS) -> Callable[[str], str]:
-    """The token with which the product reads a publishing point, by its name."""
+    """Return a function that makes the token with which the product reads a publishing point, from its name."""
 
     def token(point: str) -> str:
         now = int(clock().timestamp())
@@ -109,7 +110,8 @@ def read_tokens(keys: IngestKeys, *, clock: Clock, seconds: int = READ_SECONDS) 
 
 
 def step_tokens(origin: str | None, keys: IngestKeys, *, clock: Clock) -> Callable[[Mapping[str, Any]], Mapping[str, str]]:
-    """The tokens of a step, which has no key: of the publishing points that its parameters name, for as long as a capture lasts."""
+    """Return a function that makes the tokens of a step, which has no key: for the publishing points that its parameters name,
+    valid for the length of a capture."""
     token = read_tokens(keys, clock=clock, seconds=STEP_SECONDS)
 
     def tokens(parameters: Mapping[str, Any]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Parsers of settings: each takes the text of a variable and raises ValueError with the end of the sentence "NAME must be …"."""
+"""Parsers of settings. Each takes the text of a variable and raises ValueError with the end of the sentence "NAME must be …"."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _LONGEST_QUOTE: Final = 200
 _MOST_DIGITS: Final = 20
 
 
-def _quoted(text: str) -> str:
-    """A wrong text in an error, not longer than a line, and without what stands before an @: that may be a password."""
+def _quote(text: str) -> str:
+    """Quote a wrong text for an error message, at most one line of it, and without the part before an @, which may be a
+    password."""
     if "@" in text:
         text = f"…@{text.rpartition('@')[2]}"
     return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")
@@ -33,7 +34,7 @@ def path(text: str) -> Path:
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError:
-        raise ValueError(f"a path, not {_quoted(text)}: there is no such user") from None
+        raise ValueError(f"a path, not {_quote(text)}: there is no such user") from None
 
 
 def paths(text: str) -> tuple[Path, ...]:
@@ -46,18 +47,18 @@ _BUCKET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
 def media_root(text: str) -> Path | BucketAddress:
     if not text.lower().startswith("s3:"):
         return path(text)
-    found = _BUCKET.fullmatch(text)
-    prefix = (found[2] or "").strip("/") if found else ""
-    if found is None or (prefix and not is_published_path(prefix)):
-        raise ValueError(f"a directory, or s3://bucket/prefix, not {_quoted(text)}")
-    return BucketAddress(found[1], prefix)
+    match = _BUCKET.fullmatch(text)
+    prefix = (match[2] or "").strip("/") if match else ""
+    if match is None or (prefix and not is_published_path(prefix)):
+        raise ValueError(f"a directory, or s3://bucket/prefix, not {_quote(text)}")
+    return BucketAddress(match[1], prefix)
 
 
 def bucket(text: str) -> BucketAddress:
-    found = media_root(text) if text.lower().startswith("s3:") else None
-    if not isinstance(found, BucketAddress):
+    address = media_root(text) if text.lower().startswith("s3:") else None
+    if not isinstance(address, BucketAddress):
         raise ValueError("s3://bucket/prefix")
-    return found
+    return address
 
 
 def timestamp_url(text: str) -> str:
@@ -73,13 +74,13 @@ def timestamp_url(text: str) -> str:
 
 def switch(text: str) -> bool:
     if text.lower() not in ("on", "off"):
-        raise ValueError(f"on or off, not {_quoted(text)}")
+        raise ValueError(f"on or off, not {_quote(text)}")
     return text.lower() == "on"
 
 
 def host(text: str) -> str:
     if any(character.isspace() or character in "/@" for character in text):
-        raise ValueError(f"a host name or an IP address, not {_quoted(text)}")
+        raise ValueError(f"a host name or an IP address, not {_quote(text)}")
     return text.removeprefix("[").removesuffix("]")
 
 
@@ -87,14 +88,14 @@ def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         digits = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
         if not (digits and lowest <= int(text) <= highest):
-            raise ValueError(f"a whole number from {lowest} to {highest}, not {_quoted(text)}")
+            raise ValueError(f"a whole number from {lowest} to {highest}, not {_quote(text)}")
         return int(text)
 
     return parse
 
 
 def database_url(text: str) -> str | None:
-    """libpq's own complaint may quote the password, so it is not passed on."""
+    """Return the address. libpq's own message may quote the password, so it is not passed on."""
     try:
         conninfo_to_dict(text)
     except (ProgrammingError, UnicodeError):
@@ -109,29 +110,29 @@ def public_url(text: str) -> str | None:
     except ValueError:
         good = False
     if text and not (good and text.rstrip("/") == f"{parts.scheme}://{parts.netloc}" and "@" not in text):
-        raise ValueError(f"http:// or https:// and a host, without a path, not {_quoted(text)}")
+        raise ValueError(f"http:// or https:// and a host, without a path, not {_quote(text)}")
     return text.rstrip("/") or None
 
 
 def service_url(text: str) -> str:
-    """Of a service whose addresses have a path."""
+    """Return the address of a service, which may have a path."""
     try:
         parts = urlsplit(text)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or "@" in text or not text.isprintable():
-        raise ValueError("http:// or https:// and a host, with a path if need be, without a user name or a query")
+        raise ValueError("http:// or https:// and a host, optionally with a path, without a user name or a query")
     return text.rstrip("/")
 
 
 def bootstrap_servers(text: str) -> str | None:
-    """host:port, several separated by commas; an IPv6 address in brackets."""
+    """Return host:port pairs separated by commas; an IPv6 address is in brackets."""
     servers = [part.strip() for part in text.split(",") if part.strip()]
     for server in servers:
         host, _, port = server.rpartition(":")
         if not (host.strip("[]") and not any(c.isspace() or c in "/@" for c in host) and port.isascii() and port.isdigit()):
-            raise ValueError(f"host:port, several separated by commas, not {_quoted(text)}")
+            raise ValueError(f"host:port, several separated by commas, not {_quote(text)}")
     return ",".join(servers) or None
 
 
@@ -142,12 +143,12 @@ def admin_api_key(text: str) -> str | None:
 
 
 def one_of(words: Sequence[str]) -> Callable[[str], str]:
-    """In capitals or not; the word is returned as it is spelled here."""
+    """Return a parser that accepts the words in any case and returns them as they are spelled here."""
     spelled = {word.upper(): word for word in words}
 
     def parse(text: str) -> str:
         if text.upper() not in spelled:
-            raise ValueError(f"one of {', '.join(words)}, not {_quoted(text)}")
+            raise ValueError(f"one of {', '.join(words)}, not {_quote(text)}")
         return spelled[text.upper()]
 
     return parse
@@ -162,17 +163,17 @@ def _network(text: str) -> Network:
         return ipaddress.ip_network(text)
     except ValueError:
         raise ValueError(
-            f"a comma-separated list of networks such as 10.0.0.0/8,::1/128, without bits beside the mask, not {_quoted(text)}"
+            f"a comma-separated list of networks such as 10.0.0.0/8,::1/128, without bits outside the mask, not {_quote(text)}"
         ) from None
 
 
 def media_origins(text: str) -> tuple[str, ...]:
-    """For a Content-Security-Policy, in which a stray character would begin another rule."""
+    """Return the origins for a Content-Security-Policy, in which a stray character would begin another rule."""
     parts = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
     for part in parts:
         if not _MEDIA_ORIGIN.fullmatch(part):
             raise ValueError(
-                f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {_quoted(part)}"
+                f"a comma-separated list of origins such as https://cdn.example or https://*.cdn.example:8443, not {_quote(part)}"
             )
     return parts
 
@@ -182,16 +183,16 @@ _USUAL_PORTS = {"http": "80", "https": "443"}
 
 
 def origins(text: str) -> tuple[str, ...]:
-    """As browsers send them: in lower case, without the usual port. `*` stands alone."""
+    """Return the origins as browsers send them: in lower case, without the default port. `*` must be alone."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if parts == ["*"]:
         return ("*",)
-    found = [_ORIGIN.fullmatch(part) for part in parts]
-    if None in found:
+    matches = [_ORIGIN.fullmatch(part) for part in parts]
+    if None in matches:
         raise ValueError(
-            f"* alone, or origins such as https://app.example:8443, separated by commas, without a path, not {_quoted(text)}"
+            f"* alone, or origins such as https://app.example:8443, separated by commas, without a path, not {_quote(text)}"
         )
-    named = [(one[1].lower(), one[2].lower(), one[3]) for one in found if one is not None]
+    named = [(match[1].lower(), match[2].lower(), match[3]) for match in matches if match is not None]
     texts = (
         f"{scheme}://{host}" if port in (None, _USUAL_PORTS[scheme]) else f"{scheme}://{host}:{port}"
         for scheme, host, port in named

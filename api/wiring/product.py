@@ -1,4 +1,4 @@
-"""The product as one process runs it: the API, the worker roles of this process, and what both stand on."""
+"""The product in one process: the API, the worker roles of this process, and the services that both use."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from api.wiring.siblings import Alone, Siblings
 from api.wiring.space import directories, free_space
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
-from api.wiring.workers import prepared, process_workers
+from api.wiring.workers import prepared_core, process_workers
 from domain.client.handlers import ClientHandlers
 from domain.client.names import is_reserved
 from domain.client.roles import Role
@@ -71,7 +71,7 @@ _OTHER_DESCRIPTORS = 256
 
 
 class Product:
-    """Everything wired together, as the command line starts and stops it."""
+    """The wired product, which the command line starts and stops."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Product:
         self._started = AsyncExitStack()
 
     async def start(self) -> None:
-        """Part by part; `stop` stops those that were begun, in reverse order, also when this fails half-way."""
+        """Start the parts in order. `stop` stops the started parts in reverse order, also if this fails half-way."""
         self._started.callback(self._request_log.flush)
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
@@ -134,7 +134,7 @@ class Product:
             self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
 
     async def start_answering(self) -> None:
-        """Only what answers need: for a command that calls the API in its own process."""
+        """Start only the parts that answers need, for a command that calls the API in its own process."""
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
         await self._quiet.read(RecordQueries(self.core.database, (Quiet,)))
@@ -147,7 +147,7 @@ class Product:
         await self._started.aclose()
 
     def _repeat(self, task: Callable[[], Awaitable[Any]], seconds: float, *, what: str) -> None:
-        """Until `stop`."""
+        """Repeat the task until `stop`."""
 
         async def turn() -> None:
             await asyncio.sleep(seconds)
@@ -171,35 +171,35 @@ class Product:
         return [*lines, ("quiet", "yes: nothing leaves the installation; medialedger quiet off")] if self._quiet.on else lines
 
     async def _warn_of_names(self) -> None:
-        """Clients of earlier builds keep their names."""
+        """Log a warning about clients of earlier builds whose names are reserved now; they keep them."""
         for client in await self.core.directory.all():
             if is_reserved(client.name):
                 _log.warning(
-                    "the client %s has a name that the product uses itself: actorKind in the audit tells which of the two it was",
+                    "the client %s has a name that the product uses itself: actorKind in the audit distinguishes the two",
                     client.name,
                 )
 
     async def _first_admin(self) -> None:
-        """At the first start no client may add clients: add `admin`."""
+        """Add the client `admin` at the first start, when no client may add clients."""
         if any("admin" in existing.roles for existing in await self.core.directory.all()):
             return
         place = admin_key_file(self._settings)
-        given = self._settings.admin_api_key
-        key = given.get_secret_value() if given is not None else first_secret_file(place, new_api_key().text)
+        configured = self._settings.admin_api_key
+        key = configured.get_secret_value() if configured is not None else first_secret_file(place, new_api_key().text)
         clients = ClientHandlers(self.core.executor, self.core.directory)
         with suppress(Conflict):  # another process was first
             await clients.register("admin", [Role.ADMIN], key=new_api_key(key), invocation=Invocation.by("system"))
         self.core.directory.invalidate()
         if self._settings.admin_api_key is None and await self.core.directory.authenticate(key) is None:
-            place.unlink(missing_ok=True)  # of another home: its file holds the key that counts
+            place.unlink(missing_ok=True)  # another home created the client, and its file holds the valid key
 
 
 def _places(provided: Mapping[Any, Any], origin: LiveOrigin | None) -> Mapping[str, FairPlaces]:
-    found = {"media": provided[PublishedFiles].readers.places}
+    places = {"media": provided[PublishedFiles].readers.places}
     if origin is not None:
         segments = provided[OriginAccess].readers.places
-        found |= {"segments": segments, "uploads": origin.ingest.uploads, "playlist_bytes": origin.ingest.playlists}
-    return found
+        places |= {"segments": segments, "uploads": origin.ingest.uploads, "playlist_bytes": origin.ingest.playlists}
+    return places
 
 
 def _callers(core: Core, settings: Settings, *, only: Caller | None) -> Authenticate:
@@ -218,20 +218,21 @@ def admin_key_file(settings: Settings) -> Path:
 
 def _admin_key_place(settings: Settings) -> str:
     if settings.admin_api_key is not None:
-        return "as MEDIALEDGER_ADMIN_API_KEY was at the first start"
+        return "the value of MEDIALEDGER_ADMIN_API_KEY at the first start"
     place = admin_key_file(settings)
-    return str(place) if place.exists() else "handed out before; a new one: medialedger client rotate admin"
+    return str(place) if place.exists() else "created earlier; for a new one: medialedger client rotate admin"
 
 
 def connection_limits(settings: Settings) -> ConnectionLimits:
-    """As set, but never so many that none of the process's descriptors is left for the database and files."""
+    """Return the configured limits, reduced so that some of the process's descriptors remain for the database and files."""
     most = settings.connections
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors != resource.RLIM_INFINITY:
         most = min(most, max(descriptors - _OTHER_DESCRIPTORS, descriptors // 4))
     if most < settings.connections:
         _log.warning(
-            "MEDIALEDGER_CONNECTIONS is %d, but the process may have only %d open files: at most %d connections are taken; raise "
+            "MEDIALEDGER_CONNECTIONS is %d, but the process may have only %d open files: at most %d connections are accepted; "
+            "raise "
             "the hard limit",
             *(settings.connections, descriptors, most),
         )
@@ -239,14 +240,15 @@ def connection_limits(settings: Settings) -> ConnectionLimits:
 
 
 def hosts(settings: Settings) -> Hosts:
-    """Without a public address: every name where the API listens for other machines, since nobody has said what it is called."""
+    """Return the accepted host names. Without a public address every name is accepted if the API listens for other machines,
+    because its name is not configured."""
     if settings.public_url is not None:
         return Hosts(frozenset({host_name(settings.public_url)}))
     return Hosts(frozenset() if _is_loopback(settings.host) else None)
 
 
 def cross_origin(settings: Settings) -> CrossOrigin | None:
-    """Who may call from a browser. Cookies of the product are never among what a page of another origin sends."""
+    """Return the origins whose pages may call the API. Their requests never include cookies of the product."""
     origins = settings.cors_origins
     if not origins:
         return None
@@ -270,11 +272,11 @@ async def build(
     changes: ClientChanges | None = None,
     caller: Caller | None = None,
 ) -> Product:
-    """The product, not yet started, on a database that answers. `roles` are the worker roles of this process. `siblings` and
-    `changes` join it with others. `caller`: every request is this one's, whatever its key. Raises `StartError` for what a person
-    can correct."""
+    """Return the product, not yet started, on a database that answers. `roles` are the worker roles of this process. `siblings` and
+    `changes` connect it with the other processes. With `caller`, every request has this caller, whatever its key. Raise
+    `StartError` for a problem that a person can correct."""
     processes = siblings.processes if siblings is not None else 1
-    core = await prepared(
+    core = await prepared_core(
         database,
         settings.master_key_file,
         owner=owner,
@@ -285,13 +287,13 @@ async def build(
         tracer=tracer(settings.tracing) if caller is None else UNTRACED,
     )
     idempotency = IdempotencyRecords(core.database, core.streams)
-    stream: TextIO = sys.stderr if caller is None else StringIO()  # a command says itself what it did
+    stream: TextIO = sys.stderr if caller is None else StringIO()  # a command reports its own actions
     request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
     quiet, tokens = QuietMode(), read_tokens(core.ring.ingest, clock=core.clock)
     outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit, read_token=tokens)
     files = media_files(settings.media_directory, settings.media_bucket)
-    known = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
-    origin = live_origin(settings, core.ring.ingest, directory=known) if settings.origin else None
+    point_directory = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
+    origin = live_origin(settings, core.ring.ingest, directory=point_directory) if settings.origin else None
     workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles, quiet=quiet)
     callers = _callers(core, settings, only=caller)
     provided = services(

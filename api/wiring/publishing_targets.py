@@ -17,14 +17,14 @@ from workers.target_ports import ServiceAddresses, TargetSettings
 
 
 def publishing_targets(settings: Settings, quiet: QuietMode) -> KnownTargets:
-    """The targets of this process. It reaches none of them while the installation is quiet."""
+    """Return the targets of this process. None of them is reached while the installation is quiet."""
     client = partial(GuardedClient, settings.outbound_allow, permit=quiet.permit)
     account = partial(program_account, Path(sys.executable))
     return KnownTargets(client, settings=target_settings(settings), account=account, quiet=quiet)
 
 
 def target_settings(settings: Settings) -> TargetSettings:
-    """What the operator sets for targets."""
+    """Return the operator's settings for targets."""
     root = settings.filesystem_root
     services = ServiceAddresses(
         youtube=settings.youtube_url,
@@ -36,7 +36,7 @@ def target_settings(settings: Settings) -> TargetSettings:
 
 
 def refused_targets(settings: Settings) -> Mapping[Target, str]:
-    """Those that no destination may have, and why."""
+    """Return the targets that no destination may have, with the reasons."""
     if settings.filesystem_root is None:
-        return {Target.FILESYSTEM: "is not taken here: the operator has not set MEDIALEDGER_FILESYSTEM_ROOT"}
+        return {Target.FILESYSTEM: "is not available: the operator has not set MEDIALEDGER_FILESYSTEM_ROOT"}
     return {}

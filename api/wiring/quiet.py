@@ -1,4 +1,4 @@
-"""The quiet of a process that runs no workers, and the order to be quiet, as the command line gives it."""
+"""The quiet mode of a process that runs no workers, and the order of the command line to be quiet."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from workers.kernel.quiet import QuietMode
 
 
 async def quiet_mode(database: Database) -> QuietMode:
-    """The quiet of a short command: the order is read once."""
+    """Return the quiet mode for a short command: the order is read once."""
     quiet = QuietMode()
     await quiet.read(RecordQueries(database, (Quiet,)))
     return quiet
 
 
 async def order_quiet(core: Core, reason: str, *, invocation: Invocation) -> None:
-    """Order that nothing leaves the installation. An order that counts already stays as it is, with its reason."""
+    """Order that nothing leaves the installation. An existing order stays as it is, with its reason."""
     if not (await quiet_mode(core.database)).on:
         values = {"on": True, "reason": reason}
         await core.executor.execute(RegisterRecord(Quiet.ONLY_KEY, Quiet, values), invocation=invocation)

@@ -1,8 +1,8 @@
-"""Room: one part of the product, with everything that it brings, in one place.
+"""A room: one part of the product, with all its contributions in one place.
 
-A process imports only what it needs: `routes`, `services`, `past_states`, `notified`, `owners`, `followups` and the `make` of a
-worker role are functions that import inside. What every process needs (aggregates, views, migrations) is imported at the top of the
-room's module.
+A process imports only the modules that it needs: `routes`, `services`, `past_states`, `notified`, `owners`, `followups` and the
+`make` of a worker role are functions that import inside. The parts that every process needs (aggregates, views, migrations) are
+imported at the top of the room's module.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WorkerRole:
-    """What `medialedger workers NAME` runs. `make` gives the workers of one process, not yet started."""
+    """A role of `medialedger workers NAME`. `make` returns the workers of one process, not yet started."""
 
     name: str
     make: Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
     needs_kafka: bool = False
     inside: bool = False
-    """Whether it reaches nothing but the database of the product, and so works while the installation is quiet."""
+    """True if the role reaches nothing but the database of the product, so that it works while the installation is quiet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """`migrations` are applied in the order of their names, over all rooms. `relayed`: whether Kafka gets the room's events."""
+    """A part of the product. `migrations` are applied in the order of their names over all rooms. `relayed` is True if the room's
+    events are relayed to Kafka."""
 
     name: str
     aggregates: Sequence[type[AggregateRoot]] = ()
@@ -51,13 +52,13 @@ class Room:
     past_states: Callable[[Services], Mapping[str, Renderer]] = lambda services: {}
     """Renders the past states of the room's aggregates, by their kind, as a GET shows them today."""
     notified: Callable[[], Mapping[str, Notified]] = dict
-    """What the domain events of the room's aggregates mean to the webhooks of an Event, by the kinds of the aggregates."""
+    """The meaning of the domain events of the room's aggregates for the webhooks of an Event, by the kinds of the aggregates."""
     owners: Callable[[], Mapping[str, OwnerCommand]] = dict
-    """The command that an outcome of a job is to its owner, by the kinds of the room's aggregates that own jobs."""
+    """The command that reports an outcome of a job to its owner, by the kinds of the room's aggregates that own jobs."""
     followups: Callable[[WorkerContext], Mapping[str, Followup]] = lambda context: {}
-    """What is done after an owner was told of an outcome, by the kinds of the owners."""
+    """The actions that follow after an owner was notified of an outcome, by the kinds of the owners."""
     worker_roles: Sequence[WorkerRole] = ()
     day_tables: Sequence[DayTable] = ()
     removals: Callable[[], Sequence[Removal]] = tuple
-    """What is removed by age from tables without partitions."""
+    """The rules by which old rows are removed from tables without partitions."""
     relayed: bool = True

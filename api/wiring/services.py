@@ -1,4 +1,4 @@
-"""The routes of all rooms, and the services that their endpoints ask for by type."""
+"""The routes of all rooms, and the services that their endpoints request by type."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def services(
     own_hosts: Collection[str] = (),
     callers: Authenticate | None = None,
 ) -> dict[Any, Any]:
-    """Every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media, without
-    `origin` no live streams, without `targets` it reaches public destinations. Templates of infrastructure are
-    below `templates`; `point_name` knows the points of the built-in origin; players in the console may load from
+    """Return every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media,
+    without `origin` no live streams; without `targets` it reaches only public destinations. Templates of infrastructure are below
+    `templates`; `point_name` maps URLs to publishing points of the built-in origin; players in the console may load from
     `console_media_origins`. `own_hosts` are names of this server."""
-    known = siblings or Alone(core.registry)
+    processes = siblings or Alone(core.registry)
     environment = Environment(
         conninfo,
         core.clock,
         outbound,
         files,
         machine=gethostname(),
-        siblings=known,
+        siblings=processes,
         media_served=media_served,
         origin=origin,
         point_name=point_name,
@@ -118,15 +118,15 @@ def _of_the_log(core: Core) -> dict[Any, Any]:
 
 
 def asyncapi(version: str) -> AsyncApi:
-    """The document of what Kafka and the webhooks get."""
+    """Return the document about the messages in Kafka and to webhooks."""
     relayed = Catalogue(kind for kind in AGGREGATES if kind.KIND in RELAYED)
     return AsyncApi(relayed, version=version, topic=Topics().of, partitions=PARTITIONS)
 
 
 async def authenticate(directory: ClientDirectory, key: str, *, shells: ShellKeys | None = None) -> Caller | None:
-    """`shells`: who works in a shell of the home is an admin."""
+    """Return the caller of a key; None if it is invalid. With `shells`, a user in a shell of the home is an admin."""
     if shells is not None and key.startswith(SHELL):
         user = shells.user(key)
         return None if user is None else Caller(user, frozenset({Role.ADMIN}))
-    found = await directory.authenticate(key)
-    return caller_of(found) if found is not None else None
+    client = await directory.authenticate(key)
+    return caller_of(client) if client is not None else None

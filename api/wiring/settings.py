@@ -1,6 +1,6 @@
-"""Every setting, parsed once and passed down: the only place that looks at the process's environment.
+"""Every setting, parsed once and passed down. Only this module reads the process's environment.
 
-A setting is one field of `Settings`. Its parser takes the text of the variable and raises ValueError with the end of the sentence
+A setting is a field of `Settings`. Its parser takes the text of the variable and raises ValueError with the end of the sentence
 "NAME must be …".
 """
 
@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Pydanti
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.serving_settings import HOME, ServingSettings
-from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, check_bucket, check_kafka, first_refused, variable_name
+from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, check_bucket, check_kafka, first_error, variable_name
 from api.wiring.settings_listing import Listed, Variable, listed, shown
 from api.wiring.tracing import Tracing, tracing
 from projections.kernel.database import PoolLimits
@@ -39,42 +39,44 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
-    """The default of a path below `home`, which is read before it."""
-    return lambda known: known["home"] / name
+    """Return the default of a path below `home`, which is parsed before it."""
+    return lambda values: values["home"] / name
 
 
 class Settings(ServingSettings):
-    """A setting that the environment does not name has its default."""
+    """All settings. A setting that the environment does not contain has its default."""
 
     database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
-        None, description="a PostgreSQL 15 or newer of one's own; empty: the embedded one"
+        None, description="address of your own PostgreSQL, 15 or newer; empty: the embedded one"
     )
     owner_database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
-        None, description="the same database as the owner of its tables, who migrates; the other user needs no such rights then"
+        None,
+        description="the same database with the login of the tables' owner, for migrations; the other login then needs no "
+        "such rights",
     )
     database_connections: Annotated[int, stripped(whole_number(2, 1000))] = Field(
-        8, description="connections of a process for writes, authentication and reads of one thing"
+        8, description="connections of a process for writes, authentication and reads of single objects"
     )
     database_list_connections: Annotated[int, stripped(whole_number(1, 1000))] = Field(
         4, description="further connections of a process for lists, searches and the audit"
     )
     database_lists_waiting: Annotated[int, stripped(whole_number(1, 100_000))] = Field(
-        1000, description="how many lists may wait for one of these connections; further ones get 503"
+        1000, description="number of lists that may wait for one of these connections; further ones get 503"
     )
     database_query_seconds: Annotated[int, stripped(whole_number(1, 3600))] = Field(
         5, description="how long a query may take; a longer one is stopped, and its request gets 503"
     )
     log_partition_events: Annotated[int, stripped(whole_number(1000, 10**11))] = Field(
-        100_000_000, description="events in each partition of the log that is made from now on"
+        100_000_000, description="events in each new partition of the log"
     )
     append_queue_mib: Annotated[int, stripped(whole_number(1, 100_000))] = Field(
-        64, description="how much may wait to be written to the log, in all processes of the API; further changes get 503"
+        64, description="data that may wait to be written to the log, in all processes of the API; further changes get 503"
     )
     append_batch_mib: Annotated[int, stripped(whole_number(1, 1000))] = Field(
-        8, description="how much goes into one commit of the log; a larger change has one of its own"
+        8, description="data in one commit of the log; a larger change gets a separate commit"
     )
     aggregate_cache_mib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        64, description="how much of the aggregates that were changed last a process keeps in memory"
+        64, description="memory of a process for the most recently changed aggregates"
     )
     kafka_bootstrap_servers: Annotated[str | None, stripped(parsers.bootstrap_servers)] = Field(
         None,
@@ -82,7 +84,7 @@ class Settings(ServingSettings):
         "Empty: they read the event log itself",
     )
     kafka_security_protocol: Annotated[str, stripped(parsers.one_of(kafka_settings.PROTOCOLS))] = Field(
-        "PLAINTEXT", description=f"how Kafka is spoken to: one of {', '.join(kafka_settings.PROTOCOLS)}"
+        "PLAINTEXT", description=f"protocol of connections to Kafka: one of {', '.join(kafka_settings.PROTOCOLS)}"
     )
     kafka_sasl_mechanism: Annotated[str | None, stripped(parsers.one_of(kafka_settings.MECHANISMS))] = Field(
         None, description=f"for SASL_…: one of {', '.join(kafka_settings.MECHANISMS)}"
@@ -90,61 +92,62 @@ class Settings(ServingSettings):
     kafka_username: str | None = Field(None, description="for SASL_…")
     kafka_password: SecretStr | None = Field(None, description="for SASL_…")
     kafka_ca_file: Annotated[Path | None, stripped(parsers.path)] = Field(
-        None, description="certificates that the brokers' are signed by, PEM; empty: those of the system"
+        None, description="certificates of the authorities that signed those of the brokers, PEM; empty: those of the system"
     )
     kafka_certificate_file: Annotated[Path | None, stripped(parsers.path)] = Field(
-        None, description="certificate of the product, PEM, for brokers that ask for one"
+        None, description="certificate of the product, PEM, for brokers that require one"
     )
     kafka_key_file: Annotated[Path | None, stripped(parsers.path)] = Field(
-        None, description="its private key, PEM, without a password"
+        None, description="private key of this certificate, PEM, without a password"
     )
     kafka_replication_factor: Annotated[int | None, stripped(whole_number(1, 1000))] = Field(
-        None, description="replicas of the topics that the relay makes; empty: the brokers' default"
+        None, description="replicas of the topics that the relay creates; empty: the brokers' default"
     )
     kafka_min_in_sync_replicas: Annotated[int | None, stripped(whole_number(1, 1000))] = Field(
-        None, description="replicas that must have a record before it counts as sent, of those topics; empty: the brokers' default"
+        None, description="replicas of those topics that must have a record before it counts as sent; empty: the brokers' default"
     )
     admin_api_key: Annotated[SecretStr | None, stripped(parsers.admin_api_key)] = Field(
         None, description="key of the client admin at the first start; empty: generated, written to HOME/admin-api-key"
     )
     master_key_file: Annotated[Path, stripped(parsers.path)] = Field(
         default_factory=_in_home("master.key"),
-        description="32-byte key that seals secrets and content keys; generated when missing",
+        description="32-byte key that encrypts secrets and content keys; generated when missing",
     )
     media_root: Annotated[Path | BucketAddress, NoDecode, stripped(parsers.media_root)] = Field(
         default_factory=_in_home("media"),
-        description="where VOD folders lie, MEDIA_ROOT/<contentId>/: a directory, or `s3://bucket/prefix`",
+        description="location of VOD folders, MEDIA_ROOT/<contentId>/: a directory, or `s3://bucket/prefix`",
     )
     media_work: Annotated[Path, stripped(parsers.path)] = Field(
-        default_factory=_in_home("work"), description="where steps of jobs work on this machine when media are in S3"
+        default_factory=_in_home("work"), description="directory in which steps of jobs work on this machine when media are in S3"
     )
     filesystem_root: Annotated[Path | None, stripped(parsers.path)] = Field(None, description="root of FILESYSTEM destinations")
     youtube_url: Annotated[str, stripped(parsers.service_url)] = Field(
         _SERVICES.youtube, description="address of the YouTube Data API, for YOUTUBE destinations"
     )
     youtube_token_url: Annotated[str, stripped(parsers.service_url)] = Field(
-        _SERVICES.youtube_token, description="where YOUTUBE destinations get their access tokens"
+        _SERVICES.youtube_token, description="address from which YOUTUBE destinations get their access tokens"
     )
     facebook_url: Annotated[str, stripped(parsers.service_url)] = Field(
         _SERVICES.facebook, description="address of Facebook's Graph API with its version, for FACEBOOK destinations"
     )
     facebook_video_url: Annotated[str, stripped(parsers.service_url)] = Field(
-        _SERVICES.facebook_video, description="where FACEBOOK destinations are sent films, with the version"
+        _SERVICES.facebook_video, description="address to which films for FACEBOOK destinations are sent, with the version"
     )
     s3_endpoint: Annotated[str | None, stripped(parsers.public_url)] = Field(
-        None, description="address of the S3 server that has the media; empty: Amazon's of the region"
+        None, description="address of the S3 server with the media; empty: Amazon's server of the region"
     )
     s3_region: str = Field("us-east-1", description="region of the bucket")
     s3_access_key: str | None = Field(
         None, description="access key of the bucket; empty: credentials that the machine provides, such as those of its role"
     )
-    s3_secret_key: SecretStr | None = Field(None, description="secret key that belongs to it")
+    s3_secret_key: SecretStr | None = Field(None, description="secret key that belongs to the access key")
     s3_path_style: Annotated[bool | None, stripped(parsers.switch)] = Field(
         None, description="whether the bucket is named in the path and not in the host: on or off. Empty: on with an endpoint"
     )
     quiet: Annotated[bool, stripped(parsers.switch)] = Field(
         False,
-        description="orders at the start that nothing leaves the installation, as `medialedger quiet on` does: on or off; off does "
+        description="whether a start orders that nothing leaves the installation, as `medialedger quiet on` does: on or off; off "
+        "does "
         "not end an order",
     )
     media_serve: Annotated[bool | None, stripped(parsers.switch)] = Field(
@@ -152,77 +155,78 @@ class Settings(ServingSettings):
     )
     origin: Annotated[bool | None, stripped(parsers.switch)] = Field(
         None,
-        description="whether the API takes and plays live streams below /origin/: on or off. Empty: on with `up`, off otherwise",
+        description="whether the API receives and plays live streams below /origin/: on or off. Empty: on with `up`, off otherwise",
     )
     origin_url: Annotated[str | None, stripped(parsers.public_url)] = Field(
         None,
-        description="where the built-in origin is when it is another process or machine, such as http://10.0.0.5:8090: encoders, "
-        "captures and health checks may reach it. Empty: MEDIALEDGER_HOST and MEDIALEDGER_PORT, where MEDIALEDGER_ORIGIN is on",
+        description="address of the built-in origin if it is another process or machine, such as http://10.0.0.5:8090: encoders, "
+        "captures and health checks may reach it. Empty: MEDIALEDGER_HOST and MEDIALEDGER_PORT, if MEDIALEDGER_ORIGIN is on",
     )
     origin_root: Annotated[Path, stripped(parsers.path)] = Field(
-        default_factory=_in_home("origin"), description="where the built-in origin keeps recordings of live streams"
+        default_factory=_in_home("origin"), description="directory in which the built-in origin stores recordings of live streams"
     )
     origin_hours: Annotated[int, stripped(whole_number(1, 8760))] = Field(
-        24, description="how long it keeps a recording after its end, and segments of one that goes on"
+        24, description="how long it keeps a recording after its end, and the segments of a recording that continues"
     )
     origin_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
         20,
-        description="how much it keeps; then recordings that have ended make way, then the oldest segments of those that go on; "
-        "where only live windows are left encoders get 507",
+        description="data that it stores; beyond that, ended recordings are deleted, then the oldest segments of continuing ones; "
+        "if only live windows remain, encoders get 507",
     )
     origin_free_gib: Annotated[int, stripped(whole_number(0, 1_000_000))] = Field(
-        1, description="how much of its disk it leaves free, alike"
+        1, description="space of its disk that it leaves free, by the same rules"
     )
     origin_dvr_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
-        120, description="DVR window of its live playlists where the encoder asks for none; recordings are kept for longer"
+        120, description="DVR window of its live playlists unless the encoder requests another; recordings are kept longer"
     )
     encoder_devices: Annotated[bool, stripped(parsers.switch)] = Field(
         False, description="whether encoders may read the cameras and sound cards of their machine: on or off"
     )
     playout_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        20, description="how much each machine with encoders keeps of the files that playlists are played out from: HOME/playout"
+        20, description="data that each machine with encoders stores of the files of playlists that are played out, in HOME/playout"
     )
     playout_hours: Annotated[int, stripped(whole_number(1, 8760))] = Field(
-        24, description="how long such a file is used before it is fetched anew"
+        24, description="how long such a file is used before it is fetched again"
     )
     outbound_allow: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
-        (), description="networks that outbound calls may reach although they are not public, comma-separated"
+        (), description="networks that outbound calls may reach even if they are not public, comma-separated"
     )
     speke_rate: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        50, description="content key requests that a client may make per second; four times as many at once"
+        50, description="content key requests that a client may make per second; four times as many in a burst"
     )
     steps: Annotated[int, stripped(whole_number(1, 1000))] = Field(
         4, description="steps of jobs that a process runs at a time, for each queue that it works for"
     )
     step_reads: Annotated[tuple[Path, ...], NoDecode, stripped(parsers.paths)] = Field(
-        (), description="files and directories that steps of jobs may read beside the media, comma-separated: what plug-ins need"
+        (), description="files and directories that steps of jobs may read in addition to the media, comma-separated, for plug-ins"
     )
     step_writes: Annotated[tuple[Path, ...], NoDecode, stripped(parsers.paths)] = Field(
-        (), description="the same for those that they may write to as well"
+        (), description="files and directories that steps of jobs may also write to, comma-separated"
     )
     terraform: Annotated[Path | None, stripped(parsers.path)] = Field(
-        None, description="the program that provisions templates: terraform or tofu. Empty: found where programs usually are"
+        None,
+        description="the program that provisions templates: terraform or tofu. Empty: found in the usual directories of programs",
     )
     lease_seconds: Annotated[int, stripped(whole_number(3, 3600))] = Field(
-        30, description="how long nothing may be heard of a worker before its steps are given to others; the same for all"
+        30, description="how long a worker may be silent before its steps are given to others; equal on all machines"
     )
     delivery_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
         30, description="how long finished deliveries are kept, with their attempts"
     )
     download_gib: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
-        200, description="how large a file may be that a job downloads"
+        200, description="maximum size of a file that a job downloads"
     )
     download_free_gib: Annotated[int, stripped(whole_number(0, 1_000_000))] = Field(
-        1, description="how much of the disk on which steps work downloads leave free"
+        1, description="space that downloads leave free on the disk on which steps work"
     )
     download_kib_per_second: Annotated[int, stripped(whole_number(0, 1_000_000))] = Field(
-        16, description="how fast a download must be on average, after its first minute"
+        16, description="minimum average speed of a download after its first minute"
     )
     download_hours: Annotated[int, stripped(whole_number(1, 8760))] = Field(
-        24, description="how long all downloads of a step may take together"
+        24, description="maximum total time of all downloads of a step"
     )
     job_line_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
-        30, description="how long the lines are kept that steps write to the logs of jobs"
+        30, description="how long lines that steps write to the logs of jobs are kept"
     )
     job_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(
         365, description="how long ended jobs are kept, with their secrets; their events stay"
@@ -232,7 +236,7 @@ class Settings(ServingSettings):
     )
     log_days: Annotated[int, stripped(whole_number(1, 3650))] = Field(365, description="how long entries of the log store are kept")
     seal_seconds: Annotated[int, stripped(whole_number(1, 86_400))] = Field(
-        60, description="after so many seconds the log is sealed by a signed checkpoint, or after 10,000 events"
+        60, description="time after which the log is sealed by a signed checkpoint, unless 10,000 events come first"
     )
     seal_file: Annotated[Path | None, stripped(parsers.path)] = Field(
         None, description="file that each checkpoint is appended to; best where the database's administrator cannot write"
@@ -241,17 +245,17 @@ class Settings(ServingSettings):
         None, description="`s3://bucket/prefix` with object lock that each checkpoint is put to, with the S3 settings of media"
     )
     seal_bucket_days: Annotated[int, stripped(whole_number(1, 36_500))] = Field(
-        3650, description="how long nobody can delete a checkpoint there"
+        3650, description="how long a checkpoint there cannot be deleted"
     )
     seal_timestamp_url: Annotated[SecretStr | None, stripped(parsers.timestamp_url)] = Field(
         None, description="address of an RFC 3161 server that time stamps each checkpoint"
     )
     log_level: Annotated[str, stripped(parsers.one_of(LOG_LEVELS))] = Field("INFO", description=f"one of {', '.join(LOG_LEVELS)}")
     log_format: Annotated[str, stripped(parsers.one_of(LOG_FORMATS))] = Field(
-        "auto", description="one of auto, json, text: auto is text on a terminal, and JSON elsewhere"
+        "auto", description="one of auto, json, text: auto is text on a terminal, otherwise JSON"
     )
     shutdown_seconds: Annotated[int, stripped(whole_number(0, 3600))] = Field(
-        10, description="how long requests under way may take to finish when the process is asked to stop"
+        10, description="how long requests under way may take to finish when the process is stopped"
     )
 
     _unknown: tuple[str, ...] = PrivateAttr(())
@@ -267,43 +271,44 @@ class Settings(ServingSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `from_env` has read: no second look at the process, whatever files lie about."""
+        """Use only the values that `from_env` has read, and neither the process nor files."""
         return (init_settings,)
 
     @classmethod
     def from_process(cls, arguments: Mapping[str, str] = _NO_ARGUMENTS) -> Settings:
-        """`arguments` are the texts of settings that the command line gives, by their fields. They go before the environment, and
-        into it: processes that this one starts read it too."""
+        """Return the settings of this process. `arguments` are the texts of settings on the command line, by their fields. They
+        override the environment and are written into it, because processes that this one starts read it too."""
         settings = cls.from_env(os.environ, arguments)
         os.environ.update({variable_name(field): text for field, text in arguments.items()})
         return settings
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str], arguments: Mapping[str, str] = _NO_ARGUMENTS) -> Settings:
-        """An empty variable counts as one that is not set. `SettingsError` tells of the first that is wrong."""
+        """Return the settings of an environment. An empty variable counts as unset. Raise `SettingsError` for the first invalid
+        one."""
         environment = {**environment, **{variable_name(field): text for field, text in arguments.items()}}
         source = EnvSettingsSource(cls)
         source.env_vars = {name.lower(): text for name, text in environment.items() if name.isupper() and text.strip()}
         try:
             settings = cls(**source())
         except ValidationError as refusal:
-            raise first_refused(refusal, arguments) from None
+            raise first_error(refusal, arguments) from None
         check_kafka(settings)
         check_bucket(settings)
-        known = {variable.name for variable in VARIABLES} | CLIENT_VARIABLES
-        settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known))
+        known_names = {variable.name for variable in VARIABLES} | CLIENT_VARIABLES
+        settings._unknown = tuple(sorted(name for name in environment if name.startswith(PREFIX) and name not in known_names))
         settings._arguments = dict(arguments)
         settings._tracing = tracing(environment)
         return settings
 
     @property
     def arguments(self) -> Mapping[str, str]:
-        """What the command line gave, as texts by their fields."""
+        """The texts on the command line by their fields."""
         return self._arguments
 
     @property
     def media_bucket(self) -> BucketAddress | None:
-        """None where media are in a directory."""
+        """The bucket of media; None if media are in a directory."""
         if isinstance(self.media_root, Path):
             return None
         return self._with_access(self.media_root)
@@ -326,25 +331,25 @@ class Settings(ServingSettings):
 
     @property
     def media_directory(self) -> Path:
-        """Where steps work: the media root, unless that is a bucket."""
+        """The directory where steps work: the media root, unless that is a bucket."""
         return self.media_root if isinstance(self.media_root, Path) else self.media_work
 
     def complete(self) -> Settings:
-        """For a product that is complete by itself: it serves media, and has an origin, unless that is said to be off."""
+        """Return settings for a complete product: it serves media and has an origin, unless these are switched off."""
         return self.model_copy(update={name: True for name in ("media_serve", "origin") if getattr(self, name) is None})
 
     def listening_on(self, port: int) -> Settings:
-        """With the port that was taken where any was asked for."""
+        """Return settings with the port that was chosen for port 0."""
         return self.model_copy(update={"port": port})
 
     @property
     def decided(self) -> Mapping[str, bool | int | None]:
-        """What a command may have decided after the environment was read."""
+        """The values that a command may have decided after the environment was read."""
         return {"media_serve": self.media_serve, "origin": self.origin, "port": self.port}
 
     @property
     def kafka(self) -> KafkaConnection | None:
-        """None where there is no broker."""
+        """The connection to Kafka; None if there is no broker."""
         return kafka_settings.connection(self)
 
     @property
@@ -363,16 +368,16 @@ class Settings(ServingSettings):
 
     @property
     def tracing(self) -> Tracing:
-        """By the standard variables of OpenTelemetry."""
+        """The tracing according to the standard variables of OpenTelemetry."""
         return self._tracing
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Variables of ours that name no setting."""
+        """The variables with our prefix that name no setting."""
         return self._unknown
 
     def listing(self) -> Sequence[Listed]:
-        """Every setting as a person may see it: secrets are masked."""
+        """Return every setting as a person may see it: secrets are masked."""
         return listed(self, VARIABLES, arguments=self._arguments)
 
     def __repr__(self) -> str:

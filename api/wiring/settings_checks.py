@@ -1,4 +1,4 @@
-"""What of the settings goes together, and the names of their variables."""
+"""Checks of settings that depend on each other, and the names of their variables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic import ValidationError
 PREFIX: Final = "MEDIALEDGER_"
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 CLIENT_VARIABLES: Final = frozenset({"MEDIALEDGER_URL", "MEDIALEDGER_API_KEY", "MEDIALEDGER_CONTEXT"})
-"""They say where commands go, and are no settings."""
+"""The variables that say where commands go. They are not settings."""
 
 
 class SettingsError(Exception):
-    """One line that names the variable and says what belongs there."""
+    """Raised for an invalid setting, with one line that names the variable and its valid values."""
 
 
 def variable_name(field: str) -> str:
@@ -23,17 +23,18 @@ def variable_name(field: str) -> str:
 
 
 def cookie_problem(*, host: str, public_url: str | None) -> str:
-    """Why a login to the console may go without `Secure`; empty where it does not, or where nobody but this machine is served."""
+    """Return why the cookie of a console login may be sent without `Secure`; empty if it is not, or if only this machine is
+    served."""
     if (public_url or "").startswith("https://") or (public_url is None and host in LOOPBACK):
         return ""
     return (
-        "people may reach the console without TLS, and its cookie goes without Secure: put a proxy with TLS in front, and set "
+        "the console may be reached without TLS, and its cookie is sent without Secure: put a proxy with TLS in front, and set "
         "MEDIALEDGER_PUBLIC_URL to its https:// address"
     )
 
 
-def first_refused(refusal: ValidationError, arguments: Collection[str]) -> SettingsError:
-    """What is wrong with the first setting, under the name by which it was given."""
+def first_error(refusal: ValidationError, arguments: Collection[str]) -> SettingsError:
+    """Return the error of the first invalid setting, under the name by which it was given."""
     first = refusal.errors(include_url=False, include_input=False)[0]
     field = str(first["loc"][0])
     name = f"--{field.replace('_', '-')}" if field in arguments else variable_name(field)
@@ -48,7 +49,8 @@ def check_bucket(settings: Any) -> None:
 
 
 def check_kafka(settings: Any) -> None:
-    """What goes together comes together: a client that misses half of it would fail at its first connection only."""
+    """Raise `SettingsError` if settings are incomplete: a client that lacks some of them would fail only at its first
+    connection."""
     sasl = settings.kafka_security_protocol.startswith("SASL_")
     for field in ("kafka_sasl_mechanism", "kafka_username", "kafka_password"):
         if (getattr(settings, field) is not None) != sasl:
@@ -66,7 +68,7 @@ def check_kafka(settings: Any) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """One that cannot be looked at is none."""
+    """Return True for a readable file path; False if it cannot be examined."""
     try:
         return path.is_file()
     except OSError:

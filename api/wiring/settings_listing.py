@@ -1,4 +1,4 @@
-"""Settings as people see them: in the documentation, and with their values, of which secrets are masked."""
+"""Settings for people: in the documentation, and with their values, in which secrets are masked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MASK: Final = "********"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a person may know of a setting before it has a value."""
+    """The description of a setting, without a value."""
 
     name: str
     field: str
@@ -25,7 +25,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One line of `medialedger settings`."""
+    """A line of `medialedger settings`."""
 
     name: str
     value: str
@@ -34,18 +34,21 @@ class Listed:
 
 
 def listed(settings: BaseSettings, variables: Sequence[Variable], *, arguments: Mapping[str, str]) -> list[Listed]:
-    """Every setting, with its value and where that comes from."""
+    """Return every setting with its value and the origin of that."""
 
     def origin(field: str) -> str:
         if field in arguments:
             return "argument"
         return "environment" if field in settings.model_fields_set else "default"
 
-    return [Listed(one.name, shown(one.field, getattr(settings, one.field)), one.meaning, origin(one.field)) for one in variables]
+    return [
+        Listed(variable.name, shown(variable.field, getattr(settings, variable.field)), variable.meaning, origin(variable.field))
+        for variable in variables
+    ]
 
 
 def masked_database_url(url: str) -> str:
-    """The connection as libpq understands it, in its `key=value` form, whatever form it was given in."""
+    """Return the connection in libpq's `key=value` form with masked secrets, whatever form it was given in."""
     parts = {
         key: MASK if "password" in key or "secret" in key or key.startswith("scram_") else value
         for key, value in conninfo_to_dict(url).items()

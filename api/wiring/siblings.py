@@ -1,4 +1,4 @@
-"""Siblings: the processes that serve one product together. What is limited or counted over all of them is asked for here."""
+"""Siblings: the processes that serve one product together. They provide the limits and counts that apply to all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from api.speke.rate import PER_SECOND, TokenBuckets
 
 
 class Siblings(Protocol):
-    """`processes` is their number; a limit that each keeps for itself is divided by it."""
+    """The processes of one product. `processes` is their number; a limit that each process enforces separately is divided by it."""
 
     processes: int
     per_second: int
@@ -22,16 +22,16 @@ class Siblings(Protocol):
     def seats(self) -> Seats: ...
 
     async def take_token(self, client: str) -> int:
-        """As `TokenBuckets.take`."""
+        """Take a token as `TokenBuckets.take` does."""
         ...
 
     async def metrics(self) -> Snapshot:
-        """The metrics of all processes together."""
+        """Return the metrics of all processes together."""
         ...
 
 
 class Alone:
-    """One process without siblings."""
+    """A process without siblings."""
 
     processes = 1
 

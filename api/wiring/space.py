@@ -1,4 +1,4 @@
-"""The free space of a process's directories, which the breaker of its database names as the cause of an outage."""
+"""The free space of a process's directories, which the breaker of its database reports as the cause of an outage."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from workers.adapters.free_space import FreeSpace
 
 
 def directories(settings: Settings) -> dict[str, Path]:
-    """The directories that this process fills, by their names."""
-    found = {"home": settings.home, "media": settings.media_directory}
-    return found if settings.database_url is not None else found | {"database": settings.home / "postgres"}
+    """Return the directories that this process fills, by their names."""
+    directories_by_name = {"home": settings.home, "media": settings.media_directory}
+    return (
+        directories_by_name if settings.database_url is not None else directories_by_name | {"database": settings.home / "postgres"}
+    )
 
 
 def free_space(core: Core, settings: Settings) -> FreeSpace:

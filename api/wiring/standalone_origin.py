@@ -1,4 +1,4 @@
-"""The built-in origin as a process of its own, without a database."""
+"""The built-in origin as a separate process without a database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOOK_EVERY = 4.0
 
 
 class StandaloneOrigin:
-    """What the command line starts and stops."""
+    """The origin that the command line starts and stops."""
 
     def __init__(
         self, app: Application, *, connections: Connections, origin: LiveOrigin, ring: KeyRing, request_log: RequestLog
@@ -63,7 +63,7 @@ class StandaloneOrigin:
         await self._origin.tidy()
 
     async def _look(self) -> None:
-        """Without a database nothing else tells that the master key is being replaced."""
+        """Check the key files: without a database there is no other sign that the master key is being replaced."""
         await asyncio.sleep(_LOOK_EVERY)
         if self._ring.look():
             _log.info("switched to another master key")
@@ -100,5 +100,5 @@ def build(settings: Settings, ring: KeyRing) -> StandaloneOrigin:
 
 
 async def nobody(key: str) -> Caller | None:
-    """No call needs a key of a client."""
+    """Return None: no call needs the key of a client."""
     return None

@@ -1,4 +1,4 @@
-"""What the command line needs to know of a product: how to run it, and why it may not start."""
+"""The interface between the command line and a product: how to run it, and why it may not start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ AsgiApplication = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class StartError(Exception):
-    """The product cannot start, for a reason that a person can correct. `message` is one line and holds no secret."""
+    """Raised when the product cannot start, for a reason that a person can correct. `message` is one line and contains no
+    secret."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -21,24 +22,24 @@ class StartError(Exception):
 
 
 class Runnable(Protocol):
-    """What a server process runs. `stop` is called once for each that was built, even if `start` failed half-way."""
+    """An application that a server process runs. `stop` is called once for each that was built, even if `start` failed half-way."""
 
     @property
     def app(self) -> AsgiApplication: ...
 
     @property
     def connections(self) -> Connections:
-        """The limits of its clients' connections."""
+        """The limits on its clients' connections."""
         ...
 
     async def start(self) -> None: ...
 
     def drain(self) -> None:
-        """No new request will come: what does not end by itself, such as a stream of events, ends now."""
+        """End the answers that do not end on their own, such as streams of events. No new request will come."""
         ...
 
     async def stop(self) -> None: ...
 
     def summary(self) -> Sequence[tuple[str, str]]:
-        """Lines for the person who started it, such as `("admin key", "/srv/home/admin-api-key")`."""
+        """Return lines for the person who started it, such as `("admin key", "/srv/home/admin-api-key")`."""
         ...

@@ -1,4 +1,4 @@
-"""Traces: whether the standard variables of OpenTelemetry ask for them, and the tracer that a process then has."""
+"""Traces: the standard variables of OpenTelemetry, and the tracer of a process."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from projections.kernel.tracing import UNTRACED, Tracer
 
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 VARIABLES: Final = {
-    ENDPOINT: "address of a collector that takes OTLP over HTTP, such as http://127.0.0.1:4318; empty: no traces",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "the same for traces alone, with the whole path, such as http://127.0.0.1:4318/v1/traces",
+    ENDPOINT: "address of a collector that accepts OTLP over HTTP, such as http://127.0.0.1:4318; empty: no traces",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "the address for traces only, with the complete path, such as http://127.0.0.1:4318/v1/traces",
     "OTEL_EXPORTER_OTLP_HEADERS": "headers for the collector, `name=value` separated by commas; a secret",
-    "OTEL_EXPORTER_OTLP_PROTOCOL": "`http/protobuf`, the only one that the product speaks",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "`http/protobuf`, the only supported protocol",
     "OTEL_TRACES_EXPORTER": "`otlp`, or `none` for no traces",
     "OTEL_SDK_DISABLED": "`true`: no traces",
     "OTEL_TRACES_SAMPLER": "which traces are recorded, such as `parentbased_traceidratio` with `OTEL_TRACES_SAMPLER_ARG=0.1`",
-    "OTEL_SERVICE_NAME": "name of the service in the traces; `medialedger` where it is not set",
-    "OTEL_RESOURCE_ATTRIBUTES": "further attributes of it, such as `deployment.environment.name=production`",
-    "OTEL_BSP_SCHEDULE_DELAY": "milliseconds that spans wait for others, at most",
+    "OTEL_SERVICE_NAME": "name of the service in the traces; `medialedger` if it is not set",
+    "OTEL_RESOURCE_ATTRIBUTES": "further attributes of the service, such as `deployment.environment.name=production`",
+    "OTEL_BSP_SCHEDULE_DELAY": "maximum milliseconds that spans wait to be sent with others",
 }
-"""Those that matter most. The SDK reads all that the specification has."""
+"""The most important variables. The SDK reads all variables of the specification."""
 _INSTALL: Final = "install it: pip install 'medialedger[otel]'"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """`collector` is the origin of its address, without what may be secret in it; empty: no traces are asked for. `problem` says
-    why there are none all the same."""
+    """The requested tracing. `collector` is the origin of the collector's address, without parts that may be secret; empty if no
+    traces are requested. `problem` says why there are no traces despite a request."""
 
     collector: str = ""
     problem: str = ""
@@ -46,20 +46,20 @@ class Tracing:
 
 
 def tracing(environment: Mapping[str, str]) -> Tracing:
-    """What the variables ask for. An empty one counts as not set. Nothing in them stops a start."""
+    """Return the tracing that the variables request. An empty variable counts as unset. No value of them prevents a start."""
 
-    def given(name: str, own: str) -> str:
-        """A variable for traces alone goes before the one for all signals."""
+    def value(name: str, own: str) -> str:
+        """Return the value of a variable. The variable for traces overrides the one for all signals."""
         return environment.get(own, "").strip() or environment.get(name, "").strip()
 
-    endpoint = given(ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    endpoint = value(ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
     if not endpoint or exporter == "none" or environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return Tracing()
     collector = _origin(endpoint)
     if collector is None:
         return Tracing(ENDPOINT, f"{ENDPOINT} must be a URL such as http://127.0.0.1:4318")
-    protocol = given("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or "http/protobuf"
+    protocol = value("OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or "http/protobuf"
     if exporter != "otlp":
         return Tracing(collector, "OTEL_TRACES_EXPORTER must be otlp or none")
     if protocol != "http/protobuf":
@@ -80,19 +80,19 @@ def _origin(endpoint: str) -> str | None:
 
 
 def _installed() -> bool:
-    """`opentelemetry` itself comes with other packages."""
+    """Return True if the SDK and the exporter are installed. The package `opentelemetry` itself comes with other packages."""
     try:
         return all(find_spec(name) for name in ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"))
     except ModuleNotFoundError:
         return False
 
 
-def tracer(asked: Tracing) -> Tracer:
-    """For this process. Without traces the SDK is not imported."""
-    if not asked.on:
-        if asked.problem:
-            _log.warning("no traces are sent: %s", asked.problem)
+def tracer(settings: Tracing) -> Tracer:
+    """Return the tracer of this process. Without traces the SDK is not imported."""
+    if not settings.on:
+        if settings.problem:
+            _log.warning("no traces are sent: %s", settings.problem)
         return UNTRACED
     from workers.adapters.open_telemetry import OpenTelemetryTracer
 
-    return OpenTelemetryTracer(version=product_version(), instance=f"{gethostname()}:{os.getpid()}", collector=asked.collector)
+    return OpenTelemetryTracer(version=product_version(), instance=f"{gethostname()}:{os.getpid()}", collector=settings.collector)

@@ -1,4 +1,4 @@
-"""Finishes an upgrade beside a process that serves: builds its views when no older build lives."""
+"""Finishes an upgrade next to a serving process: builds its views when no older build is running."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TAKE = "SELECT pg_try_advisory_lock(%s)"
 
 
 class Finisher(BackgroundTask):
-    """Starts `medialedger migrate --finish` as a process of its own, since to build a view takes a core for some time. Of all
-    processes on the database one does it at a time; the others look now and then whether it is done."""
+    """Runs `medialedger migrate --finish` in a separate process, since building a view uses a core for some time. Only one process
+    on the database does it at a time; the others check from time to time whether it is done."""
 
     WHAT: ClassVar[str] = "the rest of the upgrade"
     PAUSE: ClassVar[float] = 10.0
 
     def __init__(self, database: Database, *, owner: str | None = None, look_again: float = 5.0) -> None:
-        """`owner`: the process that is started finds this address of the owner as this one did."""
+        """Create the task. The started process finds `owner`, the address of the owner, as this process did."""
         self._database = database
         self._owner = owner
         self._look_again = look_again
@@ -37,19 +37,19 @@ class Finisher(BackgroundTask):
         self._task = start_forever(self._turn, what=self.WHAT, until=done, pause=self.PAUSE)
 
     async def _turn(self) -> None:
-        left = await unfinished(self._database)
-        if not left:
+        pending = await unfinished(self._database)
+        if not pending:
             self._finished = True
             return
         connection = await self._database.connect("finisher")
         try:
             if self._owner in (None, self._database.conninfo) and not await may_migrate(connection):
-                _log.warning("to finish the upgrade (%s), run `medialedger migrate --finish` as the owner", ", ".join(left))
+                _log.warning("to finish the upgrade (%s), run `medialedger migrate --finish` as the owner", ", ".join(pending))
                 self._finished = True
                 return
             taken = await (await connection.execute(_TAKE, (_LOCK,))).fetchone()
             if taken and taken[0]:
-                _log.info("waiting until no older build runs: %s", ", ".join(left))
+                _log.info("waiting until no older build is running: %s", ", ".join(pending))
                 await _run_to_its_end("migrate", "--finish", "--parent", str(os.getpid()))
             else:
                 await asyncio.sleep(self._look_again)

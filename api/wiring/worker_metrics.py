@@ -1,4 +1,4 @@
-"""The application of `medialedger workers` for Prometheus and probes: `/metrics` and `/livez`, and nothing else."""
+"""The application of `medialedger workers` for Prometheus and probes, with only `/metrics` and `/livez`."""
 
 from __future__ import annotations
 

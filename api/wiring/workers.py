@@ -1,4 +1,4 @@
-"""The worker roles of a process, on a database that is made ready first. No part of the API is imported here."""
+"""The worker roles of a process, on a database that is prepared first. No part of the API is imported here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
 
 
-async def prepared(
+async def prepared_core(
     database: str,
     master_key_file: Path,
     *,
@@ -46,8 +46,8 @@ async def prepared(
     limits: LogLimits = DEFAULT_LIMITS,
     tracer: Tracer = UNTRACED,
 ) -> Core:
-    """The log on a migrated database, with the keys of its secrets. Raises `StartError` for a master key that is missing or
-    another one. The limits of waiting changes are for all `processes`."""
+    """Return the core on a migrated database, with the keys of its secrets. Raise `StartError` if the master key is missing or is
+    another one. The limits on waiting changes are for all `processes`."""
     role = await prepare(database, owner=owner)
     ring = await fitting_keys(database, master_key_file)
     return core(database, role=role, ring=ring, changes=changes, pools=pools, limits=limits.among(processes), tracer=tracer)
@@ -62,8 +62,8 @@ def process_workers(
     roles: Sequence[str],
     quiet: QuietMode,
 ) -> Workers:
-    """The workers of this process, not yet started. A role that needs Kafka is left out where there is no broker. `quiet` is that
-    of `outbound`."""
+    """Return the workers of this process, not yet started. A role that needs Kafka is omitted if there is no broker. `quiet` is
+    that of `outbound`."""
     context = WorkerContext(
         database=core.database,
         log_watcher=core.log_watcher,

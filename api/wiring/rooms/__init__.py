@@ -1,7 +1,5 @@
-"""The list of all rooms. A new room is a module here and two lines in this file.
-
-The order is that of the routes in the API's documentation.
-"""
+"""The list of all rooms. A new room is a module here and two lines in this file. The order is that of the routes in the API's
+documentation."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 
 def caption_packages(context: WorkerContext) -> CaptionPackages:
-    """Make the object that brings the packages of films into agreement with their captions."""
+    """Return the object that updates the packages of films to match their captions."""
     from workers.assets.caption_packages import CaptionPackages
     from workers.jobs.caption_answers import CaptionAnswers
 
@@ -112,7 +112,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
     packages, assets = caption_packages(context), AssetQueries(context.database)
 
     async def captions_follow(key: str, outcome: JobOutcome, invocation: Invocation) -> None:
-        """A new text is in its place."""
+        """Update the packages after the text of a caption was replaced."""
         row = await assets.find(UUID(key)) if outcome.kind is OutcomeKind.COMPLETED else None
         if row is not None and row.type is AssetType.CAPTION:
             await packages.agree(row.event_id)

@@ -1,4 +1,4 @@
-"""The audit: the event log as operators read it, past states of aggregates, and the check of the hash chain."""
+"""The audit: the event log as operators read it, past states of aggregates, and the verification of the hash chain."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _sealer(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
 
 
 def _anchors(context: WorkerContext) -> Iterator[Anchor]:
-    """Of those that are configured: a library for buckets takes a fifth of the time of a start."""
+    """Yield the configured anchors. Others are not imported: a library for buckets takes a fifth of the time of a start."""
     places = context.checkpoints
     if places.file is not None:
         from workers.adapters.file_anchor import FileAnchor
@@ -73,7 +73,7 @@ def _anchors(context: WorkerContext) -> Iterator[Anchor]:
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
     async def redaction(root: Redaction, moment: Moment) -> Any:
-        return {"reason": root.reason, "parts": list(root.parts), "positions": [list(one) for one in root.positions]}
+        return {"reason": root.reason, "parts": list(root.parts), "positions": [list(position) for position in root.positions]}
 
     return {Redaction.KIND: redaction}
 

@@ -1,4 +1,4 @@
-"""Clients: who may call the API, and their keys. Kafka does not get their events."""
+"""Clients: the callers of the API and their keys. Their events are not relayed to Kafka."""
 
 from __future__ import annotations
 

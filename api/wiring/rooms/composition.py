@@ -1,4 +1,4 @@
-"""Compositions: playlists of Events, of which films are made or which encoders play."""
+"""Compositions: playlists of Events, from which films are made or which encoders play."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def handlers_of(
 
 
 def composition_handlers(context: WorkerContext) -> CompositionHandlers:
-    """For workers."""
+    """Return the use cases of compositions for workers."""
     from api.wiring.job_handlers import job_handlers_of
 
     jobs = job_handlers_of(context)
@@ -92,7 +92,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 
 
 def films(context: WorkerContext) -> Sequence[Worker]:
-    """The consumer of what happens to Events and means a film."""
+    """Return the consumer of changes to Events that require a film, and the worker that carries its orders out."""
     from api.wiring.job_handlers import job_handlers_of
     from workers.films.policy import CONSUMER, FilmCommands, FilmOrders
     from workers.films.stop_captures import StopCaptures

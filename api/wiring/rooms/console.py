@@ -31,16 +31,16 @@ def _services(services: Services) -> Providers:
     from api.kernel.browser_sessions import BrowserSessions
     from api.kernel.known_callers import KnownCallers
 
-    get, around = services.get, services.environment
+    get, environment = services.get, services.environment
     return {
-        ConsoleFiles: lambda: ConsoleFiles(built_console(), media_origins=around.console_media_origins),
+        ConsoleFiles: lambda: ConsoleFiles(built_console(), media_origins=environment.console_media_origins),
         ConsoleSessions: lambda: ConsoleSessions(
-            get(Database), get(ClientDirectory), clock=around.clock, limits=around.session_limits
+            get(Database), get(ClientDirectory), clock=environment.clock, limits=environment.session_limits
         ),
         BrowserSessions: lambda: BrowserSessions(get(ConsoleSessions), caller_of),
         Sessions: lambda: get(BrowserSessions),
-        KnownCallers: lambda: KnownCallers(around.callers, get(BrowserSessions)),
-        Logins: lambda: Logins(get(ConsoleSessions), get(Logbook), clock=around.clock),
+        KnownCallers: lambda: KnownCallers(environment.callers, get(BrowserSessions)),
+        Logins: lambda: Logins(get(ConsoleSessions), get(Logbook), clock=environment.clock),
     }
 
 

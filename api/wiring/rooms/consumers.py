@@ -36,7 +36,7 @@ def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from workers.adapters.kafka.relay import KafkaRelay
     from workers.adapters.kafka.topics import Topics
 
-    assert context.kafka is not None, "without a broker there is no relay"
+    assert context.kafka is not None, "the relay needs a broker"
     relay = KafkaRelay(
         context.database,
         context.log_watcher,

@@ -1,4 +1,4 @@
-"""Content keys: what protected video is encrypted with."""
+"""Content keys: the keys that protected video is encrypted with."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
-    get, around = services.get, services.environment
+    get, environment = services.get, services.environment
     return {
-        TargetTrials: lambda: TargetTrials(around.targets, refused=around.refused_targets),
+        TargetTrials: lambda: TargetTrials(environment.targets, refused=environment.refused_targets),
         DestinationHandlers: lambda: DestinationHandlers(
             get(CommandExecutor), get(RecordQueries), vault=get(Vault), trial=get(TargetTrials), deletions=get(RecordHandlers)
         ),
@@ -55,7 +55,7 @@ def destination_handlers(
     vault: Vault,
     trial: TargetTrials,
 ) -> DestinationHandlers:
-    """For workers and for `medialedger destination`."""
+    """Return the use cases of destinations for workers and `medialedger destination`."""
     history = RecordHistory(streams, records, properties=PropertyQueries(database))
     deletions = RecordHandlers(executor, history.at(None))
     return DestinationHandlers(executor, records, vault=vault, trial=trial, deletions=deletions)

@@ -84,28 +84,28 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _notified() -> Mapping[str, Notified]:
-    """A field without a flag of its own counts as metadata."""
+    """Return the meaning of domain events. A change of a field without a flag of its own counts as metadata."""
     from domain.media_event import events
     from domain.media_event.values import EventState
     from workers.webhooks.policy import NOTHING, Action, Change, Notified
 
     by_topic = {
-        events.StateChanged.TOPIC: Change.STATE,  # with the times that it sets
+        events.StateChanged.TOPIC: Change.STATE,  # including the times that it sets
         events.Mp4StateChanged.TOPIC: Change.MP4_STATE,
         events.ProvisionStateChanged.TOPIC: Change.PROVISION_STATE,
         events.NotificationForced.TOPIC: Change.FORCED,
-        events.VodJobStarted.TOPIC: NOTHING,  # what they change of the Event is in events of its own
+        events.VodJobStarted.TOPIC: NOTHING,  # the resulting changes of the Event have their own events
         events.VodJobEnded.TOPIC: NOTHING,
         events.VodFileChanged.TOPIC: NOTHING,
-        events.QualityMeasured.TOPIC: NOTHING,  # a GET of the Event does not show it; a change of state has an event of its own
-        events.ProvisionTimeReached.TOPIC: NOTHING,  # what they ask for is in events of its own
+        events.QualityMeasured.TOPIC: NOTHING,  # a GET of the Event does not show it; a change of state has its own event
+        events.ProvisionTimeReached.TOPIC: NOTHING,  # the resulting requests have their own events
         events.TerminationTimeReached.TOPIC: NOTHING,
         events.AudioInputsChanged.TOPIC: Change.AUDIO,
     }
     by_field = {"thumbnail": Change.THUMBNAIL, "capturing_live2_vod": Change.CAPTURING}
 
     def changes(event: DomainEvent) -> Change:
-        if isinstance(event, events.ForceStopped):  # also recorded where the Event is stopped already, as an order to the encoder
+        if isinstance(event, events.ForceStopped):  # also recorded for an Event that is already stopped, as an order to the encoder
             return Change.FORCED if event.previous is EventState.STOPPED else Change.FORCED | Change.STATE
         if isinstance(event, events.EncodingEvent):
             return NOTHING
@@ -132,7 +132,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 
 
 def assets_of_films(context: WorkerContext) -> Followup:
-    """After a job that made a film. Its key is that of the Event."""
+    """Return the action that follows a job that made a film. Its key is that of the Event."""
     from api.wiring.job_handlers import job_handlers_of
     from api.wiring.rooms.asset import caption_packages
     from domain.asset.handlers import AssetHandlers
@@ -151,7 +151,7 @@ def assets_of_films(context: WorkerContext) -> Followup:
     follow, packages = assets_follow(AssetSync(assets.sync, context.logbook)), caption_packages(context)
 
     async def films_follow(key: str, outcome: JobOutcome, invocation: Invocation) -> None:
-        """A package that was made while captions changed may name others than there are now."""
+        """Update the assets, and the package if captions changed while it was made."""
         await follow(key, outcome, invocation)
         if outcome.kind is OutcomeKind.COMPLETED:
             await packages.agree(UUID(key))

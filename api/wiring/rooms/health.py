@@ -41,19 +41,19 @@ def _services(services: Services) -> Providers:
     from workers.adapters.ffmpeg import Ffmpeg, find
     from workers.adapters.step_account import program_account
 
-    around = services.environment
-    verdicts = _verdicts(around.directories)
+    environment = services.environment
+    verdicts = _verdicts(environment.directories)
     return {
-        Overview: lambda: overview(services.get(Database), around.directories, clock=around.clock),
+        Overview: lambda: overview(services.get(Database), environment.directories, clock=environment.clock),
         Health: lambda: Health(
-            services.get(Database), Ffmpeg(find("ffmpeg", verdicts=verdicts), account=program_account), machine=around.machine
+            services.get(Database), Ffmpeg(find("ffmpeg", verdicts=verdicts), account=program_account), machine=environment.machine
         ),
-        LiveHealth: lambda: LiveHealth(services.get(EventQueries), clock=around.clock),
+        LiveHealth: lambda: LiveHealth(services.get(EventQueries), clock=environment.clock),
     }
 
 
 def overview(database: Database, directories: Mapping[str, Path], *, clock: Clock, without: ProcessId | None = None) -> Overview:
-    """`without`: a process that does not count."""
+    """Return the overview. `without` is a process that is not counted."""
     from api.media.health_overview import Overview, OverviewQueries
     from workers.adapters.ffmpeg import find
     from workers.adapters.free_space import LOW, free_bytes

@@ -58,7 +58,7 @@ _CHANGES_TASKS = frozenset(
         events.Broken,
     )
 )
-"""After these a task of the job may be ready, or its running steps not current any more."""
+"""The events after which a task of the job may be ready, or its running steps may be obsolete."""
 
 
 def _routes() -> Sequence[Router]:
@@ -188,7 +188,7 @@ def _controller(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
 
 
 def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]:
-    """Runs the steps of a queue."""
+    """Return a function that makes the workers for the steps of a queue."""
 
     def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
         from projections.asset.caption_texts import CaptionTexts
@@ -243,7 +243,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
 
 
 def _starter(context: WorkerContext, shared: SharedWorkers) -> JobStarter:
-    """What the controller and the task workers of this process start jobs with."""
+    """Return the starter of jobs, which the controller and the task workers of this process share."""
     from workers.jobs.job_starter import JobStarter
 
     def make() -> JobStarter:
@@ -254,7 +254,7 @@ def _starter(context: WorkerContext, shared: SharedWorkers) -> JobStarter:
 
 
 def _wakeups(context: WorkerContext, shared: SharedWorkers) -> WakeupHub:
-    """Wakes the workers of this process when something happened to jobs or settings."""
+    """Return the hub that wakes the workers of this process when jobs or settings have changed."""
     from workers.kernel.wakeups import WakeupHub
 
     kinds = frozenset({Job.KIND, Setting.KIND})

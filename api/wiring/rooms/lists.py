@@ -1,4 +1,4 @@
-"""What long lists need beside the views: totals that are kept, and search indexes."""
+"""The support of long lists in addition to the views: maintained totals and search indexes."""
 
 from __future__ import annotations
 

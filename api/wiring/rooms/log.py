@@ -1,4 +1,4 @@
-"""The event log itself: its tables, what the running product may do with them, and the stream of its changes."""
+"""The event log itself: its tables, the rights of the running product on them, and the stream of its changes."""
 
 from __future__ import annotations
 

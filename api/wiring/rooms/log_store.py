@@ -1,4 +1,4 @@
-"""The log store: entries of log text that clients and the product itself write. It is no part of the event log."""
+"""The log store: entries of log text that clients and the product itself write. It is not part of the event log."""
 
 from __future__ import annotations
 

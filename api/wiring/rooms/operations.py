@@ -1,4 +1,4 @@
-"""What operators need: liveness, readiness, metrics, and the AsyncAPI document."""
+"""The endpoints for operators: liveness, readiness, metrics, and the AsyncAPI document."""
 
 from __future__ import annotations
 

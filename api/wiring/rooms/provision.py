@@ -76,7 +76,7 @@ def handlers_of(
 
 
 def provision_handlers(context: WorkerContext) -> ProvisionHandlers:
-    """For workers."""
+    """Return the use cases of provisioning for workers."""
     events = EventQueries(context.database)
     return handlers_of(
         context.executor, context.records, events=events, streams=context.streams, vault=context.vault, clock=context.clock
@@ -91,7 +91,7 @@ def service_provisioner(outbound: Outbound, *, home: Path) -> ServiceProvisioner
 
 
 def provisioners(terraform: Path | None, service: ServiceProvisioner, *, home: Path) -> Mapping[Deployment, Provisioner]:
-    """Of this machine."""
+    """Return the provisioners of this machine."""
     from workers.adapters.provisioners.static import StaticProvisioner
     from workers.adapters.provisioners.templates import TemplateProvisioner
     from workers.adapters.provisioners.terraform import TerraformProvisioner
@@ -131,7 +131,7 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
 
 
 def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Worker]:
-    """The rules of profiles that end resources when an Event enters a state."""
+    """Return the workers for the rules of profiles that end resources when an Event enters a state."""
     from workers.kernel.wakeups import Waker
     from workers.provisioning.policy import CONSUMER, EndingOrders, ProvisioningOrders
 

@@ -59,11 +59,11 @@ def _routes() -> Sequence[Router]:
 def _services(services: Services) -> Providers:
     from api.media.publication.presenter import PublicationPresenter
 
-    get, around = services.get, services.environment
+    get, environment = services.get, services.environment
     return {
         PublicationQueries: lambda: PublicationQueries(get(Database)),
         TargetContents: lambda: TargetContents(
-            around.targets, get(RecordQueries), destinations=get(DestinationHandlers), vault=get(Vault)
+            environment.targets, get(RecordQueries), destinations=get(DestinationHandlers), vault=get(Vault)
         ),
         PublicationPresenter: lambda: PublicationPresenter(
             get(PublicationQueries), get(TargetContents), history=get(RecordHistory)
@@ -75,17 +75,17 @@ def _services(services: Services) -> Providers:
             jobs=get(JobHandlers),
             vault=get(Vault),
             contents=get(TargetContents),
-            clock=around.clock,
+            clock=environment.clock,
         ),
-        PushesSeen: lambda: PushesSeen(get(Database), clock=around.clock),
+        PushesSeen: lambda: PushesSeen(get(Database), clock=environment.clock),
         LivePublicationHandlers: lambda: live_publication_handlers(
             get(Database),
             get(CommandExecutor),
             records=get(RecordQueries),
             vault=get(Vault),
             contents=get(TargetContents),
-            outbound=around.outbound,
-            clock=around.clock,
+            outbound=environment.outbound,
+            clock=environment.clock,
         ),
     }
 
@@ -167,7 +167,7 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 
 def open_destination(context: WorkerContext) -> UploadOpening:
-    """What the jobs of uploads open destinations with."""
+    """Return the object with which upload jobs open destinations."""
     from workers.syndication.opening import UploadOpening
 
     publications = PublicationQueries(context.database)
@@ -224,11 +224,11 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
     removals = Removals(handlers, live, context.streams, clock=context.clock, lease=context.lease)
     targets = OpenedLiveTargets(contents)
     following = EventFollowing(context.executor, live, context.streams, targets=targets, notes=context.logbook)
-    return [consumer, context.order_worker(CONSUMER, carrying_out(removals, following), waker=waker)]
+    return [consumer, context.order_worker(CONSUMER, carry_out_by_kind(removals, following), waker=waker)]
 
 
-def carrying_out(removals: Removals, following: EventFollowing) -> CarryOut:
-    """What an order asks for, by the kind of what it names."""
+def carry_out_by_kind(removals: Removals, following: EventFollowing) -> CarryOut:
+    """Return a function that carries out an order, by the kind of the aggregate that it names."""
     from workers.syndication.following import GOING_LIVE, ON_AIR
 
     by_kind: Mapping[str, CarryOut] = {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from api.http.router import Router
 
 _MOST_READ: Final = 256
-"""Files that a process reads at a time."""
+"""The maximum number of files that a process reads at a time."""
 
 
 def _routes() -> Sequence[Router]:

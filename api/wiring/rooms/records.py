@@ -1,4 +1,5 @@
-"""The simple resources: each is a kind of `Record` with a route file. `record_view` shows those that have no view of their own."""
+"""The simple resources: each is a kind of `Record` with a route file. `record_view` shows the kinds that have no view of
+their own."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def _services(services: Services) -> Providers:
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
-    """With what belonged to a record at that moment."""
+    """Return the renderers of records with their children at that moment."""
     from api.media.category import responses
     from api.media.chapter_point.responses import chapter_point_with_children
     from api.media.resources import SHAPES
@@ -103,7 +104,8 @@ def _notified() -> Mapping[str, Notified]:
         return Change.CHAPTER_POINTS
 
     def shown(*fields: str) -> Callable[[DomainEvent], Change]:
-        """A new record is shown by no Event yet, and one that an Event shows is not deleted."""
+        """Return the meaning of changes to fields that Events show. A new record is not shown by any Event yet, and a record that
+        an Event shows is not deleted."""
 
         def changes(event: DomainEvent) -> Change:
             return Change.METADATA if event.verb() == "amended" and event.facts().keys() & set(fields) else NOTHING

@@ -1,5 +1,5 @@
-"""The timekeeper: starts and stops Events, and has their infrastructure provisioned and terminated and their films made, by their
-schedule."""
+"""The timekeeper: starts and stops Events by their schedule, and has their infrastructure provisioned and terminated and their
+films made."""
 
 from __future__ import annotations
 

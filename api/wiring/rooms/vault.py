@@ -1,4 +1,4 @@
-"""The vault: secrets that no event may hold."""
+"""The vault: secrets that must not be in events."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 _DAYS_OF_ATTEMPTS = 7
-"""The attempts of a delivery are made in the days before it is finished."""
+"""The days before the end of a delivery in which its attempts were made."""
 
 
 def _routes() -> Sequence[Router]:
@@ -75,7 +75,7 @@ def _handlers(executor: CommandExecutor, records: RecordQueries, *, events: Even
 
 
 def _sample(client: str | None, *, clock: Clock) -> str:
-    """The body of a test: a notice for a callback of this client, or (None) a notification."""
+    """Return the body of a test: a notice for a callback of this client, or a notification if `client` is None."""
     from pydantic_core import to_json
 
     from workers.callbacks.policy import sample as sample_callback

@@ -63,5 +63,5 @@ def test_a_service_that_no_room_provides_is_named_with_the_one_that_needs_it(ser
 
 def test_services_that_need_each_other_are_named(services: Services) -> None:
     services.provide({First: lambda: services.get(Second), Second: lambda: services.get(First)})
-    with pytest.raises(LookupError, match="services need each other: First -> Second -> First"):
+    with pytest.raises(LookupError, match="services depend on each other: First -> Second -> First"):
         services.get(First)
