@@ -1,4 +1,4 @@
-"""The Dockerfile and the Compose file: what they copy, name and start exists."""
+"""The Dockerfile and the Compose file: everything that they copy, name and start exists."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from deploy.gateway.fill import DEFINITION, InvalidValue, fill_definition, main
 
 KEY = "mlk_0123_verysecret-"
 
-# What Swagger 2.0 asks of the members that are used here: https://swagger.io/specification/v2/
+# The requirements of Swagger 2.0 for the members that are used here: https://swagger.io/specification/v2/
 SWAGGER: dict[str, Any] = {
     "type": "object",
     "required": ["swagger", "info", "paths"],
@@ -59,21 +59,21 @@ def definition(**changed: str) -> dict[str, Any]:
 
 
 def test_it_is_swagger_2_with_and_without_values() -> None:
-    for one in (definition(), yaml.safe_load(DEFINITION.read_text())):
-        jsonschema_rs.validate(SWAGGER, one)
+    for document in (definition(), yaml.safe_load(DEFINITION.read_text())):
+        jsonschema_rs.validate(SWAGGER, document)
 
 
 def test_it_says_what_document_1_says() -> None:
-    told = definition()
-    assert (told["swagger"], told["info"]["title"], told["basePath"], told["schemes"]) == (
+    document = definition()
+    assert (document["swagger"], document["info"]["title"], document["basePath"], document["schemes"]) == (
         "2.0",
         "speke proxy",
         "/speke",
         ["https"],
     )
-    assert list(told["paths"]) == ["/"]
-    assert list(told["paths"]["/"]) == ["post"]
-    post = told["paths"]["/"]["post"]
+    assert list(document["paths"]) == ["/"]
+    assert list(document["paths"]["/"]) == ["post"]
+    post = document["paths"]["/"]["post"]
     assert post["produces"] == ["application/json"]
     assert post["parameters"] == [{"name": "API-KEY", "in": "header", "required": False, "type": "string"}]
     assert list(post["responses"]) == ["200"]
@@ -122,6 +122,6 @@ def test_a_key_file_that_others_can_read_is_one_line(tmp_path: Path, capsys: pyt
     key.write_text(KEY)
     key.chmod(0o644)
     assert main(["--base-url", "https://keys.example.com", "--client", "packager", "--api-key-file", str(key)]) == 1
-    told = capsys.readouterr()
-    assert (told.out, told.err.count("\n")) == ("", 1)
-    assert KEY not in told.err
+    output = capsys.readouterr()
+    assert (output.out, output.err.count("\n")) == ("", 1)
+    assert KEY not in output.err

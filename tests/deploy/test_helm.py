@@ -1,4 +1,4 @@
-"""The Helm chart: rendered by helm; each setting, role and command in it exists; only the migration has the login of the owner."""
+"""The Helm chart, rendered by helm: each setting, role and command in it exists; only the migration has the login of the owner."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MOST: Final[Mapping[str, Any]] = {
 
 
 def given(*changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults with these values, as helm joins them."""
+    """Return the defaults with these values, merged as helm merges them."""
     joined: dict[str, Any] = json.loads(json.dumps(DEFAULTS))
     for change in changes:
         for name, value in change.items():

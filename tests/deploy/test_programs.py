@@ -1,4 +1,4 @@
-"""A test that was not run, since its program is not installed, is named at the end of the run."""
+"""A test that was skipped because its program is not installed is named at the end of the run."""
 
 from __future__ import annotations
 

@@ -27,19 +27,19 @@ RULES: Final[Sequence[dict[str, Any]]] = yaml.safe_load(ALERTS.read_text())["gro
 PANELS: Final = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"] for target in panel.get("targets", ())]
 QUERIES: Final = {rule["alert"]: rule["expr"] for rule in RULES} | {query: query for query in PANELS}
 SEEN_SELDOM: Final = ("http_connections_refused", "append_conflicts")
-"""Counters whose labels are not known before something has happened."""
+"""Counters whose labels are unknown before the first occurrence."""
 _JOB: Final = 'job="medialedger"'
 
 
 @dataclass(frozen=True)
 class Case:
-    """Series as promtool writes them, one value a minute for 60 minutes."""
+    """Series in promtool's notation, with one value a minute for 60 minutes."""
 
     firing: Mapping[str, str]
     quiet: Mapping[str, str]
 
 
-def one(series: str, firing: str, quiet: str, **others: str) -> Case:
+def case_of(series: str, firing: str, quiet: str, **others: str) -> Case:
     return Case({series: firing, **others}, {series: quiet, **others})
 
 
@@ -52,38 +52,38 @@ def _slow(name: str, labels: str = "") -> Case:
 
 
 CASES: Final = {
-    "MedialedgerDown": one(f"up{{{_JOB}}}", "0x60", "1x60"),
-    "MedialedgerErrors": one(
+    "MedialedgerDown": case_of(f"up{{{_JOB}}}", "0x60", "1x60"),
+    "MedialedgerErrors": case_of(
         'medialedger_http_requests_total{status="503"}',
         "0+10x60",
         "0+1x60",
         **{'medialedger_http_requests_total{status="200"}': "0+90x60"},
     ),
     "MedialedgerSlow": _slow("medialedger_http_request_seconds", 'route="/api/event/",'),
-    "MedialedgerAppendsWait": one("medialedger_append_queue_age_seconds", "3x60", "0.5x60"),
-    "MedialedgerClockAhead": one("medialedger_log_ahead_of_clock_seconds", "3600x60", "0x60"),
-    "MedialedgerConsumerFails": one('medialedger_consumer_failing_seconds{consumer="webhooks"}', "400x60", "100x60"),
-    "MedialedgerBrokerGivesNothing": one('medialedger_consumer_reads_log_seconds{consumer="webhooks"}', "90x60", "30x60"),
-    "MedialedgerConsumerBehind": one('medialedger_consumer_lag_events{consumer="webhooks"}', "20000x60", "9000x60"),
-    "MedialedgerConsumerNotRun": one(
+    "MedialedgerAppendsWait": case_of("medialedger_append_queue_age_seconds", "3x60", "0.5x60"),
+    "MedialedgerClockAhead": case_of("medialedger_log_ahead_of_clock_seconds", "3600x60", "0x60"),
+    "MedialedgerConsumerFails": case_of('medialedger_consumer_failing_seconds{consumer="webhooks"}', "400x60", "100x60"),
+    "MedialedgerBrokerGivesNothing": case_of('medialedger_consumer_reads_log_seconds{consumer="webhooks"}', "90x60", "30x60"),
+    "MedialedgerConsumerBehind": case_of('medialedger_consumer_lag_events{consumer="webhooks"}', "20000x60", "9000x60"),
+    "MedialedgerConsumerNotRun": case_of(
         'medialedger_consumer_shards_held{consumer="work"}',
         "63x60",
         "64x60",
         **{'medialedger_consumer_shards{consumer="work"}': "64x60"},
     ),
-    "MedialedgerRecordsParked": one('medialedger_parked_records{consumer="webhooks"}', "1x60", "0x60"),
-    "MedialedgerDeliveriesLate": one("medialedger_deliveries_oldest_seconds", "1000x60", "100x60"),
-    "MedialedgerReceiverDown": one('medialedger_delivery_endpoints{phase="resting"}', "1x60", "0x60"),
-    "MedialedgerDeliveriesFailed": one('medialedger_delivery_attempts_total{outcome="failed",answer="5xx"}', "0+1x60", "5x60"),
-    "MedialedgerEventsLate": one('medialedger_events_due{action="start"}', "3x60", "0x60"),
-    "MedialedgerLogNotSealed": one("medialedger_log_unsealed_seconds", "700x60", "70x60"),
-    "MedialedgerSecretsUnreadable": one("medialedger_unreadable_secrets", "1x60", "0x60"),
-    "MedialedgerLogNotAnchored": one("medialedger_log_unanchored_seconds", "8000x60", "60x60"),
-    "MedialedgerSessionsDown": one('medialedger_sessions{kind="encoder",state="waiting"}', "1x60", "0x60"),
-    "MedialedgerSessionsSilent": one('medialedger_session_silent_seconds{kind="encoder"}', "90x60", "2x60"),
-    "MedialedgerSessionsGivenUp": one('medialedger_sessions_given_up_total{kind="encoder"}', "0+1x60", "5x60"),
-    "MedialedgerPushesDown": one('medialedger_pushes{connected="false"}', "1x60", "0x60"),
-    "MedialedgerProvisionWaits": one("medialedger_provision_oldest_seconds", "9000x60", "60x60"),
+    "MedialedgerRecordsParked": case_of('medialedger_parked_records{consumer="webhooks"}', "1x60", "0x60"),
+    "MedialedgerDeliveriesLate": case_of("medialedger_deliveries_oldest_seconds", "1000x60", "100x60"),
+    "MedialedgerReceiverDown": case_of('medialedger_delivery_endpoints{phase="resting"}', "1x60", "0x60"),
+    "MedialedgerDeliveriesFailed": case_of('medialedger_delivery_attempts_total{outcome="failed",answer="5xx"}', "0+1x60", "5x60"),
+    "MedialedgerEventsLate": case_of('medialedger_events_due{action="start"}', "3x60", "0x60"),
+    "MedialedgerLogNotSealed": case_of("medialedger_log_unsealed_seconds", "700x60", "70x60"),
+    "MedialedgerSecretsUnreadable": case_of("medialedger_unreadable_secrets", "1x60", "0x60"),
+    "MedialedgerLogNotAnchored": case_of("medialedger_log_unanchored_seconds", "8000x60", "60x60"),
+    "MedialedgerSessionsDown": case_of('medialedger_sessions{kind="encoder",state="waiting"}', "1x60", "0x60"),
+    "MedialedgerSessionsSilent": case_of('medialedger_session_silent_seconds{kind="encoder"}', "90x60", "2x60"),
+    "MedialedgerSessionsGivenUp": case_of('medialedger_sessions_given_up_total{kind="encoder"}', "0+1x60", "5x60"),
+    "MedialedgerPushesDown": case_of('medialedger_pushes{connected="false"}', "1x60", "0x60"),
+    "MedialedgerProvisionWaits": case_of("medialedger_provision_oldest_seconds", "9000x60", "60x60"),
     "MedialedgerProvisionFailed": Case(
         {'medialedger_provision_ends_total{state="TERMINATING_FAILED"}': "0+1x60"},
         {
@@ -91,29 +91,29 @@ CASES: Final = {
             'medialedger_provision_ends_total{state="PROVISIONED"}': "0+1x60",
         },
     ),
-    "MedialedgerJobsWait": one("medialedger_jobs_oldest_queued_seconds", "7200x60", "60x60"),
-    "MedialedgerNoStepWorkers": one(
+    "MedialedgerJobsWait": case_of("medialedger_jobs_oldest_queued_seconds", "7200x60", "60x60"),
+    "MedialedgerNoStepWorkers": case_of(
         "medialedger_step_workers", "0x60", "1x60", **{'medialedger_steps{queue="work",state="ready"}': "2x60"}
     ),
-    "MedialedgerJobsFailed": one('medialedger_jobs{state="failed"}', "2x60", "0x60"),
-    "MedialedgerStepsLost": one('medialedger_step_runs_total{outcome="lost"}', "0+1x60", "3x60"),
-    "MedialedgerPoolTimeouts": one('medialedger_database_pool_timeouts_total{pool="lists"}', "0+5x60", "7x60"),
-    "MedialedgerNotificationQueue": one("medialedger_notification_queue_usage", "0.6x60", "0.1x60"),
-    "MedialedgerDiskFills": one('medialedger_free_bytes{directory="home"}', "1000000000x60", "3000000000x60"),
-    "MedialedgerFilesRunOut": one(
+    "MedialedgerJobsFailed": case_of('medialedger_jobs{state="failed"}', "2x60", "0x60"),
+    "MedialedgerStepsLost": case_of('medialedger_step_runs_total{outcome="lost"}', "0+1x60", "3x60"),
+    "MedialedgerPoolTimeouts": case_of('medialedger_database_pool_timeouts_total{pool="lists"}', "0+5x60", "7x60"),
+    "MedialedgerNotificationQueue": case_of("medialedger_notification_queue_usage", "0.6x60", "0.1x60"),
+    "MedialedgerDiskFills": case_of('medialedger_free_bytes{directory="home"}', "1000000000x60", "3000000000x60"),
+    "MedialedgerFilesRunOut": case_of(
         f'process_open_fds{{{_JOB},process="api 1"}}',
         "900x60",
         "500x60",
         **{f'process_max_fds{{{_JOB},process="api 1"}}': "1000x60"},
     ),
-    "MedialedgerConnectionsRefused": one('medialedger_http_connections_refused_total{status="503"}', "0+5x60", "5x60"),
+    "MedialedgerConnectionsRefused": case_of('medialedger_http_connections_refused_total{status="503"}', "0+5x60", "5x60"),
     "MedialedgerLoopBlocked": _slow("medialedger_event_loop_delay_seconds"),
-    "MedialedgerRestarts": one("medialedger_process_restarts_total", "0+1x60", "4x60"),
-    "MedialedgerTaskFaults": one('medialedger_task_faults_total{task="webhooks"}', "0+1x60", "5x60"),
-    "MedialedgerPointsOffAir": one('medialedger_points{state="unknown"}', "1x60", "0x60"),
+    "MedialedgerRestarts": case_of("medialedger_process_restarts_total", "0+1x60", "4x60"),
+    "MedialedgerTaskFaults": case_of('medialedger_task_faults_total{task="webhooks"}', "0+1x60", "5x60"),
+    "MedialedgerPointsOffAir": case_of('medialedger_points{state="unknown"}', "1x60", "0x60"),
     "MedialedgerProberLate": _slow("medialedger_point_sample_late_seconds"),
-    "MedialedgerLogDamaged": one("medialedger_log_bad_position", "12x60", "0x60"),
-    "MedialedgerLogNotVerified": one("medialedger_log_verified_age_seconds", "4000x120", "60x120"),
+    "MedialedgerLogDamaged": case_of("medialedger_log_bad_position", "12x60", "0x60"),
+    "MedialedgerLogNotVerified": case_of("medialedger_log_verified_age_seconds", "4000x120", "60x120"),
 }
 
 
@@ -132,15 +132,15 @@ def test_every_alert_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
 
     def case(name: str, series: Mapping[str, str], *, fires: bool) -> dict[str, Any]:
         asked = {"expr": f'sum(clamp_max(ALERTS{{alertname="{name}",alertstate="firing"}}, 1))', "eval_time": "60m"}
-        found = [{"labels": "{}", "value": 1}] if fires else []
+        result = [{"labels": "{}", "value": 1}] if fires else []
         return {
             "interval": "1m",
             "input_series": [{"series": each, "values": values} for each, values in series.items()],
-            "promql_expr_test": [asked | {"exp_samples": found}],
+            "promql_expr_test": [asked | {"exp_samples": result}],
         }
 
     def written(rule: Mapping[str, Any]) -> Path:
-        """A file for the rule alone: promtool would evaluate all rules in each case."""
+        """Write a file with only this rule: promtool would evaluate all rules in each case."""
         name = rule["alert"]
         alone, file = tmp_path / f"{name}.rules.yml", tmp_path / f"{name}.yml"
         alone.write_text(yaml.safe_dump({"groups": [{"name": "alone", "rules": [rule]}]}, width=1000))
@@ -179,7 +179,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @dataclass
 class Prometheus:
-    """A server that listens."""
+    """A Prometheus server that listens."""
 
     http: httpx.Client
 
@@ -189,8 +189,8 @@ class Prometheus:
         return answer.json()["data"]
 
     def query(self, text: str) -> list[Any]:
-        found: list[Any] = self.ask("query", query=text)["result"]
-        return found
+        series: list[Any] = self.ask("query", query=text)["result"]
+        return series
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def prometheus(product: Product, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @contextmanager
 def scraping(addresses: Sequence[str], folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus with the configuration of deploy/, which scrapes these."""
+    """Run a Prometheus with the configuration of deploy/ that scrapes these addresses."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
@@ -246,7 +246,7 @@ def scraping(addresses: Sequence[str], folder: Path) -> Iterator[Prometheus]:
 
 @pytest.mark.long
 def test_an_idle_product_alerts_nobody(prometheus: Prometheus) -> None:
-    """Of each rule: neither firing nor waiting to fire, once the product has been scraped and the rules evaluated."""
+    """No rule is firing or pending once the product has been scraped and the rules were evaluated."""
     until(lambda: len(prometheus.query('up{job="medialedger"} == 1')) == 1)
     until(lambda: prometheus.query("medialedger_consumer_shards_held")[0:1] != [])
     until(
@@ -262,10 +262,10 @@ def test_an_idle_product_alerts_nobody(prometheus: Prometheus) -> None:
 
 
 def test_every_query_is_answered_and_asks_for_metrics_that_there_are(prometheus: Prometheus, product: Product) -> None:
-    known = families(product)
+    names = families(product)
     for name, query in QUERIES.items():
         prometheus.query(query)
-        assert asked(query) <= known, name
+        assert asked(query) <= names, name
 
 
 def families(product: Product) -> set[str]:
@@ -278,12 +278,12 @@ def asked(query: str) -> set[str]:
 
 
 OF_SEVERAL: Final = {"medialedger_process_restarts_total"}
-"""Where a supervisor runs several processes."""
+"""Metrics that exist only if a supervisor runs several processes."""
 
 
 @pytest.fixture(scope="module")
 def apart(postgres: str, migrated_template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[Product]]:
-    """An API and workers, each a command of its own: some in one process, some in two."""
+    """An API and workers as separate commands: some in one process, some in two."""
     program("prometheus")
     home = tmp_path_factory.mktemp("apart") / "home"
     with new_database(postgres, "apart", template=migrated_template) as url, products() as started:
@@ -300,9 +300,9 @@ def test_alerts_fire_where_workers_run_apart_from_the_api(apart: Sequence[Produc
     api, *workers = apart
     for each in workers:
         assert httpx.get(f"{each.address}/livez", timeout=60, verify=False).json() == {"status": "ok"}
-    known = set().union(*map(families, apart))
+    names = set().union(*map(families, apart))
     for rule in RULES:
-        assert asked(rule["expr"]) <= known, rule["alert"]
+        assert asked(rule["expr"]) <= names, rule["alert"]
     with scraping([each.address for each in apart], tmp_path) as prometheus:
         until(lambda: len(prometheus.query('up{job="medialedger"} == 1')) == len(apart))
         until(lambda: bool(prometheus.query('medialedger_provision_ends_total{state="PROVISIONING_FAILED"} == 0')))
@@ -311,7 +311,7 @@ def test_alerts_fire_where_workers_run_apart_from_the_api(apart: Sequence[Produc
 
 
 def provision_what_cannot_be(api: Product) -> None:
-    """There is no such template."""
+    """Provision an Event whose template does not exist."""
     request = {"options": {"deploymentType": "template"}, "resources": [{"name": "origin-1", "type": "origin"}]}
     configuration = json.dumps({"request": request, "workflow": {"termination": []}})
     with client(api, (api.home / "admin-api-key").read_text().strip()) as http:

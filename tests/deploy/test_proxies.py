@@ -1,4 +1,4 @@
-"""The examples in deploy/proxy, as nginx and Caddy really read them, in front of a running product."""
+"""The examples in deploy/proxy, as nginx and Caddy parse them, in front of a running product."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def free_port() -> int:
 
 
 def adapted(name: str, **changes: str) -> str:
-    """The example with the places of this machine. Each text that is changed must be there."""
+    """Return the example with the places of this machine. Each replaced text must occur in it."""
     text = (EXAMPLES / name).read_text()
     for old, new in changes.items():
         assert old in text, old
@@ -103,13 +103,13 @@ def caddy(product: Product, certificate: Path, folder: Path, port: int) -> list[
 
 @dataclass
 class Front:
-    """A proxy that listens, and the product behind it."""
+    """A listening proxy with the product behind it."""
 
     port: int
     key: str
 
     def client(self, *, address: str = "127.0.0.1", name: str = NAME) -> httpx.Client:
-        """From an address of this machine."""
+        """Return a client that connects from an address of this machine."""
         transport = httpx.HTTPTransport(verify=False, local_address=address)
         base = f"https://127.0.0.1:{self.port}"
         return httpx.Client(transport=transport, base_url=base, headers={"Host": name, "API-KEY": self.key}, timeout=60)
@@ -144,7 +144,7 @@ def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
 
 
 def test_a_restart_one_by_one_fails_no_request_of_nginx(certificate: Path, tmp_path: Path) -> None:
-    """nginx keeps connections that nobody uses, and sends the next request on one of them; a POST is sent once."""
+    """nginx keeps idle connections, and sends the next request on one of them; a POST is sent only once."""
     port, answers, done = free_port(), Counter[object](), Event()
     with products() as started, ThreadPoolExecutor() as threads:
         product = started.start(
@@ -172,9 +172,9 @@ def test_a_restart_one_by_one_fails_no_request_of_nginx(certificate: Path, tmp_p
             for each in callers:
                 each.result()
             assert not {*before} & {*children(product, "api")}
-        told = (tmp_path / "output").read_text()
+        output = (tmp_path / "output").read_text()
     assert (set(answers), answers[200] > 100) == ({200}, True), answers
-    assert "upstream" not in told, told
+    assert "upstream" not in output, output
 
 
 @pytest.fixture(scope="module", params=[nginx, caddy], ids=["nginx", "caddy"])
@@ -227,7 +227,7 @@ def test_a_head_that_does_not_end_is_given_up(front: Front) -> None:
         assert b" 200 " not in connection.recv(4096)
 
 
-def test_metrics_are_not_for_those_outside(front: Front) -> None:
+def test_metrics_are_not_public(front: Front) -> None:
     with front.client() as client:
         for path in ("/metrics", "/metrics/", "/%6Detrics", "//metrics", "/./metrics"):
             as_it_is = {**SNI["extensions"], "target": path.encode()}  # httpx would ask for / and /metrics in place of the last two
@@ -236,7 +236,7 @@ def test_metrics_are_not_for_those_outside(front: Front) -> None:
 
 
 def test_each_client_of_the_proxy_has_a_limit_of_its_own(front: Front) -> None:
-    """Whatever it says in X-Forwarded-For."""
+    """The limit applies whatever the client sends in X-Forwarded-For."""
     with ExitStack() as stack:
         first = stack.enter_context(front.client(address="127.0.0.2"))
         for _ in range(PER_ADDRESS):

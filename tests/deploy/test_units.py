@@ -1,4 +1,4 @@
-"""The systemd units in deploy/systemd: each starts a command that exists, as a user, and is stopped in order."""
+"""The systemd units in deploy/systemd: each starts an existing command as a user, and is stopped gracefully."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith(("#", "["))]
     values = dict(line.split("=", 1) for line in lines)
     assert len(values) == len(lines), "a name exists twice"
-    found = re.fullmatch(r"/opt/medialedger/bin/medialedger (\w+)( \$ROLES)?", values["ExecStart"])
-    assert found is not None
-    assert COMMANDS[found[1]].serves
-    provisions = found[1] != "api"
+    match = re.fullmatch(r"/opt/medialedger/bin/medialedger (\w+)( \$ROLES)?", values["ExecStart"])
+    assert match is not None
+    assert COMMANDS[match[1]].serves
+    provisions = match[1] != "api"
     kill = "process" if provisions else "mixed"  # what remains is killed by the other: also a Terraform in the middle
     assert (values["User"], values["KillMode"], values["StateDirectory"]) == ("medialedger", kill, "medialedger")
     longest = patience(Place("workers", 1, ("all",) if provisions else ()), SECONDS)
-    database = STOP_SECONDS + QUIT_SECONDS if found[1] == "up" else 0
+    database = STOP_SECONDS + QUIT_SECONDS if match[1] == "up" else 0
     assert int(values["TimeoutStopSec"]) > longest + database
     assert f"deploy/systemd/{path.name}" in (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
 

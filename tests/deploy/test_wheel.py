@@ -1,4 +1,4 @@
-"""The wheel: it has the built console or is not built, and what it installs runs without the source tree."""
+"""The wheel: it contains the built console or is not built, and the installed package runs without the source tree."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def test_the_wheel_runs_in_an_environment_of_its_own(tmp_path: Path) -> None:
             line = started.stdout.readline()
             assert line, f"ended before it was ready\n{screen}"
             screen += line
-        found = re.search(r"http://127\.0\.0\.1:\d+", screen)
-        assert found is not None, screen
-        with httpx.Client(base_url=found[0], timeout=120, verify=False) as http:
+        match = re.search(r"http://127\.0\.0\.1:\d+", screen)
+        assert match is not None, screen
+        with httpx.Client(base_url=match[0], timeout=120, verify=False) as http:
             page = http.get("/console/")
             assert page.status_code == 200
             [script] = re.findall(r'src="(/console/assets/[^"]+\.js)"', page.text)
@@ -96,7 +96,7 @@ def test_the_wheel_runs_in_an_environment_of_its_own(tmp_path: Path) -> None:
 
 
 def installed(wheel: Path, place: Path) -> Path:
-    """Python with the wheel. What it depends on is read where the tests have it; the source tree is not."""
+    """Install the wheel and return its Python. Dependencies are those of the tests; the source tree is not visible."""
     venv.create(place, symlinks=True)
     python = place / "bin" / "python"
     uv = Path(sysconfig.get_path("scripts")) / "uv"

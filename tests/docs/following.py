@@ -1,4 +1,4 @@
-"""Following a how-to page: its blocks are applied to a copy of the source tree, and its commands are run there."""
+"""Follows a how-to page: its blocks are applied to a copy of the source tree, and its commands are run there."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ class Page:
         return (ROOT / "docs" / "how-to" / self.name).read_text(encoding="utf-8")
 
     def blocks(self, language: str) -> list[tuple[str, str]]:
-        """The blocks of a language: the file that each is about, or `follow`, and its text."""
-        return [(about.removeprefix("file="), text) for found, about, text in _BLOCK.findall(self.text) if found == language]
+        """Return the blocks of a language as pairs of the file that a block is about, or `follow`, and its text."""
+        return [
+            (about.removeprefix("file="), text)
+            for block_language, about, text in _BLOCK.findall(self.text)
+            if block_language == language
+        ]
 
     def commands(self) -> list[str]:
         return [line for about, text in self.blocks("bash") if about == "follow" for line in text.splitlines()]
 
     def apply(self, root: Path) -> None:
-        """Write the page's files, each of them new, and make its changes."""
+        """Write the page's new files, and make its changes."""
         for name, text in self.blocks("python"):
             path = root / name
             assert not path.exists(), name
@@ -62,7 +66,7 @@ def changed(text: str, diff: str) -> str:
 
 
 def source_copy(destination: Path) -> None:
-    """A copy of the source tree with its compiled modules: the commands of a page would compile them all again."""
+    """Copy the source tree with its compiled modules, since the commands of a page would otherwise compile them all again."""
     for name in _FOLDERS:
         shutil.copytree(ROOT / name, destination / name, ignore=shutil.ignore_patterns("__pycache__"))
         for folder in (ROOT / name, *(path for path in (ROOT / name).rglob("*") if path.is_dir())):

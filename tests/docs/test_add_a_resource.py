@@ -55,7 +55,7 @@ def defined() -> frozenset[str]:
     """Every name that the product or the page defines."""
     trees = [tree(path) for path in files()]
     trees += [ast.parse(text) for _, text in PAGE.blocks("python")]
-    return frozenset(name for one in trees for node in ast.walk(one) for name in _names(node)) | catalogue().aggregates.keys()
+    return frozenset(name for row in trees for node in ast.walk(row) for name in _names(node)) | catalogue().aggregates.keys()
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -87,6 +87,6 @@ def test_every_path_and_name_on_the_page_exists() -> None:
     assert list(_unknown(_spans())) == []
 
 
-def test_a_name_that_is_gone_would_be_told() -> None:
+def test_a_missing_name_would_be_reported() -> None:
     gone = ["api/media/gone.py", "GoneQueries", "Record.never_defined"]
     assert list(_unknown([*gone, "Record.settled", "api/media/room.py", "make check"])) == [*gone[:2], "never_defined"]

@@ -14,7 +14,7 @@ PAGE = Page("add-a-room.md")
 
 
 def test_a_room_is_added_as_the_page_says(tmp_path: Path) -> None:
-    """No file of the product changes but the list of rooms; the import contracts hold."""
+    """No file of the product changes except the list of rooms; the import contracts hold."""
     assert [name for name, _ in PAGE.blocks("diff") if name.startswith(PACKAGES)] == ["api/wiring/rooms/__init__.py"]
     source_copy(tmp_path)
     PAGE.apply(tmp_path)

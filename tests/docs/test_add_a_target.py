@@ -1,4 +1,4 @@
-"""docs/how-to/add-a-target.md does what it says: its package is put where installed ones are, and a film is published with it."""
+"""docs/how-to/add-a-target.md is correct: its package is put where installed packages are, and a film is published with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOKEN = "marked-token-77aa"
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The module, and what pip writes of the project: the names and the entry points."""
+    """Install the module, and the files that pip writes for the project: the names and the entry points."""
     project = tomllib.loads(_FILES["pyproject.toml"])["project"]
     (tmp_path / "films_by_post.py").write_text(_FILES["films_by_post.py"], encoding="utf-8")
     written = tmp_path / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
@@ -40,16 +40,16 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     sys.modules.pop("films_by_post", None)
 
 
-def films(kept: dict[str, bytes]) -> web.Application:
+def films(received: dict[str, bytes]) -> web.Application:
     async def handle(request: web.Request) -> web.Response:
         name = request.match_info["name"]
         if request.headers.get("authorization") != f"Bearer {TOKEN}":
             return web.Response(status=401)
         if request.method == "PUT":
-            kept[name] = await request.read()
+            received[name] = await request.read()
         elif request.method == "DELETE":
-            kept.pop(name, None)
-        return web.Response(status=200 if not name or name in kept else 404)
+            received.pop(name, None)
+        return web.Response(status=200 if not name or name in received else 404)
 
     app = web.Application(client_max_size=2**26)
     app.router.add_route("*", "/{name:.*}", handle)
@@ -62,15 +62,15 @@ def twitter(**config: str) -> PublishingTarget:
 
 @pytest.mark.usefixtures("installed")
 async def test_the_target_of_the_page_publishes(tmp_path: Path) -> None:
-    kept: dict[str, bytes] = {}
-    async with serving(films(kept)) as port:
+    received: dict[str, bytes] = {}
+    async with serving(films(received)) as port:
         target, wanted, file = twitter(post_url=f"http://127.0.0.1:{port}", post_token=TOKEN), order(), source(tmp_path, 3_000_000)
         await target.check()
         details = await uploaded(target, file, wanted, Memory())
-        assert kept == {str(wanted.id): file.path.read_bytes()}
+        assert received == {str(wanted.id): file.path.read_bytes()}
         assert await target.query(wanted, details) == details
         await target.delete(wanted, details)
-        assert (kept, await target.query(wanted, details)) == ({}, None)
+        assert (received, await target.query(wanted, details)) == ({}, None)
         await target.close()
 
 

@@ -28,7 +28,7 @@ _REQUEST = re.compile(r"-d \\\n +'(.*)'$", re.MULTILINE)
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As by `pip install`, into a folder of its own instead of the environment that all tests share."""
+    """Install the package like `pip install`, but into a separate folder instead of the environment that all tests share."""
     project, place = tmp_path / "media-checksums", tmp_path / "site"
     project.mkdir()
     for name, text in _FILES.items():

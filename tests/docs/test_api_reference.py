@@ -73,8 +73,8 @@ def document() -> dict[str, Any]:
 def test_every_member_and_parameter_is_on_its_page(document: dict[str, Any], tag: str) -> None:
     names = set(_names(document, tag))
     assert names, "the tag has another name now"
-    known = {name.lower() for name in _known(*PAGES[tag], "conventions")}
-    assert sorted(name for name in names if name.lower() not in known) == []
+    words = {name.lower() for name in _words(*PAGES[tag], "conventions")}
+    assert sorted(name for name in names if name.lower() not in words) == []
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -119,8 +119,8 @@ def test_examples_are_json(path: Path) -> None:
         json.loads(example)
 
 
-def _known(*pages: str) -> Iterator[str]:
-    """Every word inside the code marks and examples of the pages."""
+def _words(*pages: str) -> Iterator[str]:
+    """Yield every word inside the code marks and examples of the pages."""
     for page in pages:
         text = (REFERENCE / f"{page}.md").read_text(encoding="utf-8")
         for code in (*_CODE.findall(text), *_JSON.findall(text)):
@@ -131,9 +131,13 @@ def _names(document: dict[str, Any], tag: str) -> Iterator[str]:
     schemas = document["components"]["schemas"]
     seen: set[str] = set()
     pending: list[str] = []
-    for path, operation in ((path, one) for path, methods in document["paths"].items() for one in methods.values()):
+    for path, operation in (
+        (path, operation_document) for path, methods in document["paths"].items() for operation_document in methods.values()
+    ):
         if tag in operation.get("tags", ()):
-            yield from (one["name"] for one in operation.get("parameters", ()) if "name" in one)
+            yield from (
+                operation_document["name"] for operation_document in operation.get("parameters", ()) if "name" in operation_document
+            )
             pending += _references(operation.get("requestBody"))
             if tag == "Events" or not _ABOUT_EVENTS.search(path):
                 pending += _references(operation["responses"])
@@ -146,7 +150,7 @@ def _names(document: dict[str, Any], tag: str) -> Iterator[str]:
 
 
 def _references(node: Any) -> Iterator[str]:
-    """The names of the components that a part of the document points at."""
+    """Yield the names of the components that a part of the document refers to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].rpartition("/")[2]

@@ -1,5 +1,5 @@
-"""The programs in the pages about clients in Python and JavaScript, and about the migration of a schedule, do what the pages say:
-they are run as they are, against a real `medialedger up`."""
+"""The programs in the pages about clients in Python and JavaScript, and about the migration of a schedule, are correct: they are
+run unchanged against a real `medialedger up`."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_a_schedule_is_imported_once_however_often_it_is_tried(served: tuple[Pro
         assert migrate("verify", code=1) == "programme/19: another title\n3 rows compared, 1 differences\n"
         migrate("import")
         assert http.get("/readyz").json()["logHead"] == head + 1
-        found = http.get("/api/event/reference", params={"id": "programme/19"}).json()
-        assert (found["title"], found["stateString"], found["autoStart"]) == ("Later show", "STOPPED", False)
+        event = http.get("/api/event/reference", params={"id": "programme/19"}).json()
+        assert (event["title"], event["stateString"], event["autoStart"]) == ("Later show", "STOPPED", False)
 
         table.write_text("".join(changed.splitlines(keepends=True)[:-1]))
         assert migrate("verify", code=1) == "not in the table: programme/19\n2 rows compared, 1 differences\n"

@@ -72,8 +72,8 @@ def test_a_film_that_fails_is_marked_and_stays_private(product: Product, tmp_pat
 
         run(check)
         until(lambda: http.get(f"/api/vod/{event}/quality").status_code == 200)
-        found = json.loads(run(see))
-        assert (found["verdict"], found["keepPrivate"]) == ("fail", False)
+        result = json.loads(run(see))
+        assert (result["verdict"], result["keepPrivate"]) == ("fail", False)
         until(lambda: "quality.json" in http.get("/api/asset/", params={"eventId": event}).text)
 
         run(ingest)

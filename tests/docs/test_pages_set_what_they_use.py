@@ -24,11 +24,11 @@ def unset(text: str) -> list[str]:
     """The variables that a page uses before it sets them."""
     assigned, missing = set(_OF_EVERY_SHELL), []
     for block in _BLOCK.findall(text):
-        for found in _NAME.finditer(block):
-            name = found["used"]
+        for match in _NAME.finditer(block):
+            name = match["used"]
             if name is None:
-                assigned.add(found["assigned"] or found["loop"])
-            elif found["default"] is None and name not in assigned:
+                assigned.add(match["assigned"] or match["loop"])
+            elif match["default"] is None and name not in assigned:
                 missing.append(name)
     return missing
 
@@ -49,5 +49,7 @@ def test_a_use_before_the_assignment_is_noticed(block: str, expected: list[str])
 
 
 def test_every_page_sets_what_it_uses() -> None:
-    missing = {str(page.relative_to(ROOT)): found for page in _PAGES if (found := unset(Path(page).read_text(encoding="utf-8")))}
+    missing = {
+        str(page.relative_to(ROOT)): variables for page in _PAGES if (variables := unset(Path(page).read_text(encoding="utf-8")))
+    }
     assert missing == {}

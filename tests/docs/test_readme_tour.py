@@ -1,5 +1,4 @@
-"""The README's tour and the auditor's tutorial do what they say: their blocks are run in bash, as they are, against a real
-`medialedger up`."""
+"""The README's tour and the auditor's tutorial work: their blocks are run unchanged in bash against a real `medialedger up`."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 
 class Running:
-    """`medialedger up` in a directory of its own, with the settings of a new user; `stop` as a supervisor would."""
+    """`medialedger up` in its own directory with the settings of a new user; `stop` stops it as a supervisor would."""
 
     def __init__(self, directory: Path) -> None:
         self.home = directory / ".medialedger"
@@ -42,15 +41,15 @@ class Running:
             )
 
     def address(self) -> str:
-        """Where it answers, once it does."""
+        """Return the address of the product once it answers."""
         until(lambda: self.process.poll() is not None or "media API" in self._screen.read_text())
-        found = re.search(r"media API +(http://\S+)/api\n", self._screen.read_text())
-        assert found is not None, self._log.read_text()
-        until(lambda: httpx.get(found[1] + "/readyz", verify=False).status_code == 200)
-        return found[1]
+        match = re.search(r"media API +(http://\S+)/api\n", self._screen.read_text())
+        assert match is not None, self._log.read_text()
+        until(lambda: httpx.get(match[1] + "/readyz", verify=False).status_code == 200)
+        return match[1]
 
     def stop(self) -> tuple[int, str]:
-        """The exit code and the last word."""
+        """Stop the product and return its exit code and its last line."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=120), self._screen.read_text().splitlines()[-1]
 
@@ -79,7 +78,8 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 def pasted(page: str, mark: str, *, running: Running, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The blocks of a page, run as one by a user who has set nothing. Only the address is given: the port of a test is any."""
+    """Run the blocks of a page together as a user who has set nothing. Only the address is given, because the port of a test is
+    arbitrary."""
     blocks = re.findall(_BLOCK.format(mark), (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     environment = running.environment | {"BASE": running.address(), "TMPDIR": str(folder)}
     return subprocess.run(
@@ -96,25 +96,25 @@ def pasted(page: str, mark: str, *, running: Running, folder: Path) -> subproces
 def test_the_tutorial_of_an_audit_finds_out_who_changed_a_title(running: Running, tmp_path: Path) -> None:
     audit = pasted("docs/tutorial/an-audit.md", "audit", running=running, folder=tmp_path)
     assert (audit.returncode, audit.stderr) == (0, "")
-    told = audit.stdout.splitlines()
-    for line, expected in zip(told, _AUDITED, strict=False):
+    lines = audit.stdout.splitlines()
+    for line, expected in zip(lines, _AUDITED, strict=False):
         assert re.match(expected, line), f"{line!r} is not {expected!r}"
-    assert told[-1] == "exit code 3"
-    assert re.match(r"does not fit at position \d+: the bytes of the events", told[-2])
+    assert lines[-1] == "exit code 3"
+    assert re.match(r"is damaged at position \d+: the bytes of the events", lines[-2])
     assert running.stop() == (0, "stopped")
 
 
 _MICROS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
 _AUDITED = (
     f"medialedger/{_GUID}$",
-    "WARNING: nothing outside of the database keeps a checkpoint",
+    "WARNING: no checkpoint is stored outside the database",
     rf"fits: one history; position \d+ at {_MICROS}, then position \d+ at {_MICROS}$",
-    rf"fits: these are all 2 events of event:{_GUID} in the log {_GUID} up to position \d+, signed at {_MICROS}; none is left out",
+    rf"fits: these are all 2 events of event:{_GUID} in the log {_GUID} up to position \d+, signed at {_MICROS}; none is missing",
     rf'\d+  {_MICROS}  event\.registered  by alice  .*"title":"Cup final"',
     rf'\d+  {_MICROS}  event\.described  by alice  .*"title":"Cup final, replayed"',
     rf"fits: (\d+) events, positions 1 to \1 of the log {_GUID}, each in its place; chain hash [0-9a-f]{{64}}$",
     rf"signed up to position \d+, at {_MICROS}, epoch 1$",
-    "2 checkpoints that were kept are of this log$",
+    "2 given checkpoints are of this log$",
 )
 
 
@@ -124,11 +124,11 @@ _TYPES = ("registered", "state_changed", "described", "state_changed")
 def test_the_tour_runs_when_pasted(running: Running, tmp_path: Path) -> None:
     tour = pasted("README.md", "tour", running=running, folder=tmp_path)
     assert (tour.returncode, tour.stderr) == (0, "")
-    told = [line.strip() for line in tour.stdout.splitlines()]
-    for line, expected in zip(told, _EXPECTED, strict=False):
+    lines = [line.strip() for line in tour.stdout.splitlines()]
+    for line, expected in zip(lines, _EXPECTED, strict=False):
         assert re.fullmatch(expected, line), f"{line!r} is not {expected!r}"
     assert "40 rooms and 1000 Events in" in tour.stdout
-    assert len([line for line in told[-5:] if '"title"' in line and "final" in line.lower()]) == 5
+    assert len([line for line in lines[-5:] if '"title"' in line and "final" in line.lower()]) == 5
     assert running.stop() == (0, "stopped")
 
 

@@ -1,4 +1,4 @@
-"""The reference says what the code says, and all of it; and no page leads to a page that is not there."""
+"""The reference agrees with the code and is complete, and no page links to a missing page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 def test_every_route_is_there() -> None:
     shown = page("routes.md")
-    for declaration in (one for routes in ROUTES for one in routes.specs):
+    for declaration in (spec for routes in ROUTES for spec in routes.specs):
         row = f"| `{declaration.method}` | `{declaration.path}` |"
         assert (row in shown) is declaration.documented, row
 
@@ -56,7 +56,7 @@ def test_every_topic_and_field_is_there() -> None:
             assert f"| `{field}` |" in sections[topic], f"{topic}: {field}"
 
 
-def test_a_type_without_a_name_is_told() -> None:
+def test_a_type_without_a_name_is_reported() -> None:
     with pytest.raises(TypeError, match="complex"):
         words(complex)
 
@@ -107,10 +107,10 @@ def test_decisions_are_numbered_through() -> None:
 @pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path: Path) -> None:
     for target, heading in _links(path):
-        found = (path.parent / target).resolve() if target else path
-        assert found.exists(), f"{target} is not there"
+        file = (path.parent / target).resolve() if target else path
+        assert file.exists(), f"{target} is not there"
         if heading:
-            assert heading in _headings(found), f"{target} has no #{heading}"
+            assert heading in _headings(file), f"{target} has no #{heading}"
 
 
 def _links(path: Path) -> Iterator[tuple[str, str]]:
@@ -121,6 +121,6 @@ def _links(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _headings(path: Path) -> set[str]:
-    """Anchors as GitHub and the documentation site make them: lower case, blanks to hyphens, other marks dropped."""
+    """Return anchors as GitHub and the documentation site make them: lower case, blanks to hyphens, other marks dropped."""
     titles = re.findall(r"^#+ (.*)$", _FENCED.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -1,4 +1,5 @@
-"""The program in docs/how-to/replay-the-log.md folds stored events with the eventsourcing library, to what the product shows."""
+"""The program in docs/how-to/replay-the-log.md replays stored events with the eventsourcing library to the states that the product
+shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program in docs/how-to/verify-the-log.md, which needs nothing of this product, comes to the product's own verdict."""
+"""The program in docs/how-to/verify-the-log.md, which needs nothing from this product, reaches the product's own verdict."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def _run(url: str, program: Path) -> tuple[int, str]:
 
 
 async def test_the_independent_verifier_agrees_with_the_products(inner: Core, database_url: str, tmp_path: Path) -> None:
-    found = re.search(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
-    assert found is not None
+    match = re.search(r"```python\n(.*?)```", _PAGE.read_text(), re.DOTALL)
+    assert match is not None
     program = tmp_path / "verify.py"
-    program.write_text(found[1])
+    program.write_text(match[1])
     await asyncio.gather(*(event(inner, number, title=f"Grüße {number}") for number in range(1, 12)))  # several events to a commit
     await room(inner, 1, "Hall")
     sizes = await inner.database.rows("SELECT last_position - first_position + 1 FROM commits")
     assert max(sizes) > (2,), "a tree with more than one level"
     assert verify(database_url).valid
-    code, said = _run(database_url, program)
-    assert (code, said[:5]) == (0, "whole"), said
+    code, output = _run(database_url, program)
+    assert (code, output[:5]) == (0, "whole"), output
     as_superuser(database_url, "UPDATE events SET state = state || ' '::bytea WHERE position = 7")
     assert not verify(database_url).valid
-    code, said = _run(database_url, program)
+    code, output = _run(database_url, program)
     assert code == 1
-    assert "does not fit" in said
+    assert "does not fit" in output

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.platform.test_log_command import Said
+from tests.platform.test_log_command import call as call
 from tests.platform.test_log_command import log as log
-from tests.platform.test_log_command import said as said
 from tests.projections.feeding import as_superuser
 
 
@@ -20,29 +20,39 @@ def master_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("master_key")
-async def test_an_auditor_takes_away_what_is_needed(log: str, said: Said, tmp_path: Path) -> None:
-    code, _, err = await said("audit", "checkpoint")
-    assert (code, "is not sealed yet" in err) == (1, True)
-    code, note, err = await said("audit", "checkpoint", "--now")
+async def test_an_auditor_takes_away_what_is_needed(log: str, call: Said, tmp_path: Path) -> None:
+    code, _, err = await call("audit", "checkpoint")
+    assert (code, "has no checkpoint yet" in err) == (1, True)
+    code, note, err = await call("audit", "checkpoint", "--now")
     assert (code, note.splitlines()[3], err[:7]) == (0, "events 9", "WARNING")
-    kept = tmp_path / "kept"
-    kept.write_text(note)
-    _, first, _ = await said("audit", "key", "--all")
-    code, out, _ = await said("audit", "rotate-key")
+    checkpoint_file = tmp_path / "kept"
+    checkpoint_file.write_text(note)
+    _, first, _ = await call("audit", "key", "--all")
+    code, out, _ = await call("audit", "rotate-key")
     assert (code, len(out.splitlines())) == (0, 2)
-    _, keys, _ = await said("audit", "key", "--all")
-    assert (await said("audit", "key"))[1].strip() == keys.splitlines()[-1] == out.splitlines()[-1]
-    verifier, whole, one = tmp_path / "verify.py", tmp_path / "log.ndjson", tmp_path / "stream.ndjson"
-    verifier.write_text((await said("audit", "verifier"))[1])
-    assert (await said("audit", "export", "--output", str(whole)))[0] == 0
-    assert (await said("audit", "export", "--output", str(whole)))[0] == 1, "it is there already"
-    assert (await said("audit", "export", "--aggregate", "test", "--id", "b", "--output", str(one)))[0] == 0
-    assert (await said("audit", "export", "--aggregate", "test", "--id", "z", "--output", str(tmp_path / "none")))[0] == 1
+    _, keys, _ = await call("audit", "key", "--all")
+    assert (await call("audit", "key"))[1].strip() == keys.splitlines()[-1] == out.splitlines()[-1]
+    verifier, whole, stream_file = tmp_path / "verify.py", tmp_path / "log.ndjson", tmp_path / "stream.ndjson"
+    verifier.write_text((await call("audit", "verifier"))[1])
+    assert (await call("audit", "export", "--output", str(whole)))[0] == 0
+    assert (await call("audit", "export", "--output", str(whole)))[0] == 1, "the file already exists"
+    assert (await call("audit", "export", "--aggregate", "test", "--id", "b", "--output", str(stream_file)))[0] == 0
+    assert (await call("audit", "export", "--aggregate", "test", "--id", "z", "--output", str(tmp_path / "none")))[0] == 1
     assert not (tmp_path / "none").exists()
-    for mode, path in (("log", whole), ("stream", one)):
-        command: list[str | Path] = [sys.executable, "-I", verifier, mode, path, "--key", first.splitlines()[0], "--kept", kept]
+    for mode, path in (("log", whole), ("stream", stream_file)):
+        command: list[str | Path] = [
+            sys.executable,
+            "-I",
+            verifier,
+            mode,
+            path,
+            "--key",
+            first.splitlines()[0],
+            "--kept",
+            checkpoint_file,
+        ]
         assert _run(*command) == (0, "fits:")
-    code, out, _ = await said("audit", "verify")
+    code, out, _ = await call("audit", "verify")
     assert (code, out.splitlines()[-1][:7]) == (0, "WARNING")
 
 
@@ -52,30 +62,30 @@ def _run(*command: str | Path) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("master_key")
-async def test_what_comes_after_a_checkpoint_that_was_kept_is_verified(log: str, said: Said, tmp_path: Path) -> None:
-    kept, broken = tmp_path / "kept", tmp_path / "broken"
-    note = (await said("audit", "checkpoint", "--now"))[1]
-    kept.write_text(f"{note}\n{note}")
+async def test_what_comes_after_a_checkpoint_that_was_kept_is_verified(log: str, call: Said, tmp_path: Path) -> None:
+    stored, broken = tmp_path / "kept", tmp_path / "broken"
+    note = (await call("audit", "checkpoint", "--now"))[1]
+    stored.write_text(f"{note}\n{note}")
     whole = "the log is whole after position 9, where the checkpoint ends: 0 events\n"
-    assert await said("audit", "verify", "--since", str(kept)) == (0, whole, "")
+    assert await call("audit", "verify", "--since", str(stored)) == (0, whole, "")
     for text, reason in (
         (note.replace("events 9", "events 8"), "it is not signed by a key of this log"),
         (note.replace("medialedger/", "medialedger/f0", 1), "it is not a checkpoint of this product"),
         ("", "it is not a checkpoint of this product"),
     ):
         broken.write_text(text)
-        code, _, err = await said("audit", "verify", "--since", str(broken))
+        code, _, err = await call("audit", "verify", "--since", str(broken))
         assert (code, reason in err, err.count("\n")) == (1, True, 1), err
-    code, _, err = await said("audit", "verify", "--since", str(tmp_path / "none"))
+    code, _, err = await call("audit", "verify", "--since", str(tmp_path / "none"))
     assert (code, "cannot be read: No such file" in err) == (1, True)
     as_superuser(log, "UPDATE log_tiles SET hashes = set_byte(hashes, 0, get_byte(hashes, 0) # 255)")
-    code, out, _ = await said("audit", "verify", "--since", str(kept))
+    code, out, _ = await call("audit", "verify", "--since", str(stored))
     assert (code, "position 9: the stored tree is not that of the given checkpoint" in out) == (3, True)
 
 
 @pytest.mark.usefixtures("master_key")
-async def test_a_log_that_was_changed_is_not_signed(log: str, said: Said) -> None:
+async def test_a_log_that_was_changed_is_not_signed(log: str, call: Said) -> None:
     as_superuser(log, "UPDATE events SET state = state || ' '::bytea WHERE position = 5")
     with pytest.raises(SystemExit) as ended:
-        await said("audit", "checkpoint", "--now")
+        await call("audit", "checkpoint", "--now")
     assert ended.value.code == 3

@@ -82,7 +82,7 @@ async def archive(source: str, tmp_path: Path) -> Path:
 
 
 def contents(url: str) -> dict[str, list[tuple[object, ...]]]:
-    """Of every table that a restore leaves as it was."""
+    """Return the rows of every table that a restore does not change."""
     names = rows(
         url,
         "SELECT oid::regclass::text FROM pg_class WHERE relkind IN ('r', 'p') AND NOT relispartition "
@@ -149,7 +149,7 @@ SELECT name, coalesce(rolname, 'everybody'), privilege_type FROM (
 async def test_after_a_restore_the_products_login_has_the_rights_of_a_new_database(
     logins: Logins, source: str, postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Although the back-up gives it more: here the owner of the source has granted it the log."""
+    """The back-up grants more: the owner of the source has granted the log to the product's login."""
     login = conninfo_to_dict(logins.product)["user"]
     async with running(source) as wired:
         await event(wired, 1)
@@ -172,10 +172,10 @@ async def test_after_a_restore_the_products_login_has_the_rights_of_a_new_databa
 
 
 def rights(logins: Logins) -> list[tuple[str, ...]]:
-    """Of all but the owner."""
+    """Return the rights of all users except the owner."""
     owner, product = (conninfo_to_dict(address)["user"] for address in logins)
-    found: list[tuple[str, ...]] = rows(logins.owner, RIGHTS)
-    return sorted((name, "product" if role == product else role, right) for name, role, right in found if role != owner)
+    result: list[tuple[str, ...]] = rows(logins.owner, RIGHTS)
+    return sorted((name, "product" if role == product else role, right) for name, role, right in result if role != owner)
 
 
 async def test_a_back_up_and_a_seal_need_the_owner(
@@ -227,7 +227,7 @@ async def test_a_back_up_under_writes_is_the_log_up_to_one_position(
 async def test_the_home_of_an_embedded_database_is_made(
     archive: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Also from the back-up of another embedded database, where functions of PostgreSQL itself have other rights."""
+    """The back-up may come from another embedded database, in which functions of PostgreSQL itself have other rights."""
     monkeypatch.delenv("MEDIALEDGER_DATABASE_URL")
     monkeypatch.setenv("MEDIALEDGER_MASTER_KEY_FILE", str(home / "master.key"))
     homes, again = (tmp_path / "new", tmp_path / "copy"), tmp_path / "again.backup"
@@ -276,7 +276,7 @@ def test_a_damaged_archive_is_refused_and_nothing_is_made(
 async def test_a_dump_that_cannot_be_restored_leaves_the_database_empty(
     archive: Path, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Here a statement of the middle is refused."""
+    """A statement in the middle of the dump is refused."""
     with psycopg.connect(target) as connection:
         connection.execute("CREATE FUNCTION stream_key(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
@@ -310,7 +310,7 @@ def test_a_back_up_of_a_newer_build_is_refused(
     assert f"was made by build {BUILD}" in capsys.readouterr().err
 
 
-async def test_a_log_that_is_not_whole_is_told(
+async def test_a_damaged_log_is_reported(
     archive: Path, source: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(source) as owner:
@@ -326,7 +326,7 @@ async def test_a_log_that_is_not_whole_is_told(
 async def test_an_epoch_has_begun_where_the_verification_is_interrupted(
     archive: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may take hours; what was restored can be started then."""
+    """The verification may take hours, and the restored product can be started meanwhile."""
 
     def interrupted(*_: object, **__: object) -> None:
         raise StartError("interrupted")
@@ -338,7 +338,7 @@ async def test_an_epoch_has_begun_where_the_verification_is_interrupted(
 
 
 def test_a_restore_that_is_killed_leaves_the_database_empty(source: str, target: str, tmp_path: Path) -> None:
-    """In the middle: the end of the dump has not come yet."""
+    """The restore is killed before the end of the dump has arrived."""
     with psycopg.connect(source) as connection:
         connection.execute("CREATE TABLE large AS SELECT sha512(i::text::bytea) AS noise FROM generate_series(1, 50000) AS i")
     assert main(["backup", str(tmp_path / "large.backup")]) == 0

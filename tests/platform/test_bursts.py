@@ -1,4 +1,4 @@
-"""Many new connections at once: those that a client opens first do not hold up the others for long."""
+"""Many new connections at once: the connections of one client do not delay those of other clients for long."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_several_connections_are_accepted_in_one_turn_of_the_event_loop() -> Non
 
 
 async def _accepted() -> int:
-    """Of the connections that wait, how many are accepted after a few turns."""
+    """Return how many of the waiting connections are accepted after a few turns."""
     counted = Connections(ConnectionLimits(connections=2 * WAITING, per_address=2 * WAITING))
     server = Server(server_config(Toy().app, counted, seconds=1), listening=lambda: None)
     listening = socket.create_server(("127.0.0.1", 0), backlog=2 * WAITING)

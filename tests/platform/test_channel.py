@@ -30,7 +30,7 @@ async def server() -> AsyncIterator[PointServer]:
 
 @pytest.fixture
 def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """With the master key of the product that `http` reaches."""
+    """Run commands with the master key of the product that `http` reaches."""
     key = tmp_path / "master.key"
     key.write_bytes(bytes(32))
     key.chmod(0o600)
@@ -56,21 +56,21 @@ async def test_a_channel_whose_points_answer_is_ready(http: httpx.AsyncClient, c
     points = ({"publishingPointUrl": f"{server.url}/a?token=s3cret"}, {"publishingPointUrl": f"{server.url}/b",
               "srvaApi": f"{server.url}/api", "srvaApiKey": "s3cret"})  # fmt: skip
     key = await add_channel(http, name="News 24", configurationJson=configuration(*points))
-    code, said, error = await call("News 24")
+    code, output, error = await call("News 24")
     assert (code, error) == (0, "")
-    assert [line.split() for line in said.splitlines()] == [
+    assert [line.split() for line in output.splitlines()] == [
         ["News", "24", key],
         ["encoder", "name", "type", "for", "an", "Event"],
         ["0", "enc", "ffmpeg", "starts,", "2", "publishing", "points"],
-        ["point", "address", "asked", "by", "state", "last", "updated", "after"],
-        ["0", "primary", f"{server.url}/a", "SRVA_ARCHIVE", "idle", "-", *timed(said, 4)],
-        ["0", "secondary", f"{server.url}/b", "SRVA_API", "stopped", "2031-01-02T12:00:00.000Z", *timed(said, 5)],
+        ["point", "address", "method", "state", "last", "updated", "after"],
+        ["0", "primary", f"{server.url}/a", "SRVA_ARCHIVE", "idle", "-", *timed(output, 4)],
+        ["0", "secondary", f"{server.url}/b", "SRVA_API", "stopped", "2031-01-02T12:00:00.000Z", *timed(output, 5)],
     ]
     assert "API-KEY: s3cret\r\n" in server.heads[-1]
 
 
-def timed(said: str, line: int) -> list[str]:
-    seconds, unit = said.splitlines()[line].split()[-2:]
+def timed(text: str, line: int) -> list[str]:
+    seconds, unit = text.splitlines()[line].split()[-2:]
     assert float(seconds) < 60
     return [seconds, unit]
 
@@ -81,14 +81,14 @@ async def test_a_point_that_does_not_answer_is_named_with_the_reason(
     server.pages = {"/a/archive": answers(smil("idle"))}
     points = [{"publishingPointUrl": url} for url in (f"{server.url}/a", "http://10.1.2.3/b")]
     key = await add_channel(http, configurationJson=configuration(*points, type="unheard"))
-    code, said, error = await call(key, "--json")
+    code, output, error = await call(key, "--json")
     assert code == 1
-    assert error == "medialedger: 1 of 2 publishing points told no state\n"
-    found = json.loads(said)
-    assert found["encoders"] == [
+    assert error == "medialedger: 1 of 2 publishing points reported no state\n"
+    result = json.loads(output)
+    assert result["encoders"] == [
         {"encoderIndex": 0, "name": "enc", "type": "unheard", "starts": False, "publishingPoints": [0, 1], "unresolved": []}
     ]
-    assert [(point["state"], point["fault"]) for point in found["points"]] == [
+    assert [(point["state"], point["fault"]) for point in result["points"]] == [
         ("idle", None),
         ("unknown", "The address is not public and not in an allowed network."),
     ]
@@ -98,17 +98,17 @@ async def test_a_point_that_does_not_answer_is_named_with_the_reason(
 async def test_the_own_origin_is_asked_though_it_is_not_public(
     http: httpx.AsyncClient, call: Call, server: PointServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is that of `up`, which runs beside this command, at the same address."""
+    """The origin is that of `up`, which runs next to this command at the same address."""
     server.pages = {"/origin/live/news/archive": answers(smil("idle")), "/news/archive": answers(smil("idle"))}
     points = [{"publishingPointUrl": f"{server.url}{path}"} for path in ("/origin/live/news", "/news")]
     key = await add_channel(http, configurationJson=configuration(*points))
     monkeypatch.delenv("MEDIALEDGER_OUTBOUND_ALLOW")
     monkeypatch.setenv("MEDIALEDGER_PORT", server.url.rpartition(":")[2])
-    found = json.loads((await call(key, "--json"))[1])
-    assert [point["state"] for point in found["points"]] == ["idle", "unknown"]
+    result = json.loads((await call(key, "--json"))[1])
+    assert [point["state"] for point in result["points"]] == ["idle", "unknown"]
     monkeypatch.setenv("MEDIALEDGER_ORIGIN", "off")
-    found = json.loads((await call(key, "--json"))[1])
-    assert [point["state"] for point in found["points"]] == ["unknown", "unknown"]
+    result = json.loads((await call(key, "--json"))[1])
+    assert [point["state"] for point in result["points"]] == ["unknown", "unknown"]
 
 
 async def test_the_hosts_that_are_provisioned_for_an_event_fill_the_placeholders(
@@ -120,17 +120,17 @@ async def test_the_hosts_that_are_provisioned_for_an_event_fill_the_placeholders
     event = await event_with(http, document())
     await provision(http, event)
     for words in ((), ("--event", event)):  # provisioning is under way
-        code, said, _ = await call(key, *words)
-        assert (code, "1 not resolved" in said, "contains a placeholder that is not filled" in said) == (1, True, True)
+        code, output, _ = await call(key, *words)
+        assert (code, "1 not resolved" in output, "contains a placeholder that is not filled" in output) == (1, True, True)
     await Ends(inner).tell(event, 1, {"name": "origin-1", "type": "origin", "ipAddress": "127.0.0.1"})
-    code, said, _ = await call(key, "--event", event, "--json")
-    found = json.loads(said)
-    assert (code, found["points"][0]["state"], found["encoders"][0]["unresolved"]) == (0, "idle", [])
+    code, output, _ = await call(key, "--event", event, "--json")
+    result = json.loads(output)
+    assert (code, result["points"][0]["state"], result["encoders"][0]["unresolved"]) == (0, "idle", [])
 
 
 async def test_a_channel_must_be_there_once_and_have_a_point(http: httpx.AsyncClient, call: Call) -> None:
     keys = [await add_channel(http, name="twin") for _ in range(2)]
-    assert await call("nobody") == (1, "", "medialedger: there is no channel 'nobody'\n")
+    assert await call("nobody") == (1, "", "medialedger: the channel 'nobody' does not exist\n")
     code, _, error = await call("twin")
     assert code == 1
     assert all(key in error for key in keys)

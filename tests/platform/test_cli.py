@@ -28,9 +28,9 @@ def _parser_of(name: str) -> ArgumentParser:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_shows_examples_that_parse_and_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         parser().parse_args([name, "--help"])
-    assert left.value.code == 0
+    assert exit_info.value.code == 0
     shown = capsys.readouterr().out
     assert "exit codes:" in shown
     for example in COMMANDS[name].examples.splitlines():
@@ -101,16 +101,16 @@ def test_arguments(line: str, expected: dict[str, object]) -> None:
     ],
 )
 def test_a_wrong_command_line_ends_with_2(line: str) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         parser().parse_args(line.split())
-    assert left.value.code == 2
+    assert exit_info.value.code == 2
 
 
 @pytest.mark.parametrize(("line", "word"), [("job list", "jobs"), ("jobs lits", "list"), ("client ad", "add")])
 def test_a_mistyped_word_names_the_closest_one(line: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         parser().parse_args(line.split())
-    assert left.value.code == 2
+    assert exit_info.value.code == 2
     assert capsys.readouterr().err.rstrip().endswith(f"did you mean {word}?")
 
 
@@ -126,10 +126,10 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_title_has_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         parser().parse_args(["media", "ingest", "f.mkv", "--title", "  "])
-    assert left.value.code == 2
-    assert capsys.readouterr().err.endswith("error: argument --title: it has no character that can be seen\n")
+    assert exit_info.value.code == 2
+    assert capsys.readouterr().err.endswith("error: argument --title: it has no visible character\n")
 
 
 def test_settings_are_shown_without_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +139,7 @@ def test_settings_are_shown_without_secrets(monkeypatch: pytest.MonkeyPatch, cap
     shown = capsys.readouterr()
     assert "a-very-secret" not in shown.out
     assert "MEDIALEDGER_ADMIN_API_KEY" in shown.out
-    assert shown.err == "medialedger: warning: there is no setting MEDIALEDGER_PROT\n"
+    assert shown.err == "medialedger: warning: the setting MEDIALEDGER_PROT does not exist\n"
 
 
 def test_a_bad_setting_is_one_line_and_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +151,7 @@ def test_a_bad_setting_is_one_line_and_1(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         main(["--version"])
-    assert left.value.code == 0
+    assert exit_info.value.code == 0
     assert capsys.readouterr().out.startswith("medialedger ")

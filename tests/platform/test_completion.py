@@ -24,7 +24,7 @@ ASKED = (
     ("medialedger publish --fo", {"--follow"}),
 )
 OF_ZSH = 4
-"""Each is a shell of its own: a command, an action, an option and a value."""
+"""The number of cases for zsh, each in a separate shell: a command, an action, an option and a value."""
 _ZSH_TYPES = r"""
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -56,24 +56,24 @@ compadd() {
 }
 print rea''dy
 """
-"""The completion says what it offers, between two marks."""
+"""The completion prints its offers between two marks."""
 
 
 def test_every_command_and_action_is_known() -> None:
-    found = words()
-    assert set(found[""]) == set(COMMANDS)
-    assert {"list", "show", "break"} <= set(found["jobs"])
-    assert "--parent" in found["migrate"]
-    assert set(found["jobs list -o"]) == {"table", "wide", "json", "ndjson"}
+    table = words()
+    assert set(table[""]) == set(COMMANDS)
+    assert {"list", "show", "break"} <= set(table["jobs"])
+    assert "--parent" in table["migrate"]
+    assert set(table["jobs list -o"]) == {"table", "wide", "json", "ndjson"}
 
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    folder, found = tmp_path_factory.mktemp("completion"), words()
+    folder, table = tmp_path_factory.mktemp("completion"), words()
 
     def written(shell: str) -> Path:
         file = folder / shell
-        file.write_text(SCRIPTS[shell](found))
+        file.write_text(SCRIPTS[shell](table))
         return file
 
     return written
@@ -100,14 +100,16 @@ def test_bash_completes(line: str, expected: set[str], script: Callable[[str], P
 
 def test_fish_completes(script: Callable[[str], Path]) -> None:
     asked = "".join(f"echo '? {line}'; complete -C {shlex.quote(line)}\n" for line, _ in ASKED)
-    told = output([program("fish"), "--no-config", "-c", f"source {script('fish')}\n{asked}"]).split("? ")[1:]
-    found = {each.splitlines()[0]: {one.partition("\t")[0] for one in each.splitlines()[1:]} for each in told}
-    assert found == dict(ASKED)
+    blocks = output([program("fish"), "--no-config", "-c", f"source {script('fish')}\n{asked}"]).split("? ")[1:]
+    result = {
+        each.splitlines()[0]: {line_of_block.partition("\t")[0] for line_of_block in each.splitlines()[1:]} for each in blocks
+    }
+    assert result == dict(ASKED)
 
 
 @pytest.mark.parametrize(("line", "expected"), ASKED[:OF_ZSH])
 def test_zsh_completes(line: str, expected: set[str], script: Callable[[str], Path], tmp_path: Path) -> None:
-    """With the keys typed at a terminal: its completion works nowhere else."""
+    """The keys are typed at a terminal, because the completion of zsh works only there."""
     (tmp_path / "outer").write_text(_ZSH_TYPES)
     (tmp_path / "inner").write_text(_ZSH_TELLS)
     command = [program("zsh"), "-f", str(tmp_path / "outer"), str(script("zsh")), line, str(tmp_path / "inner")]

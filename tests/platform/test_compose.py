@@ -36,7 +36,7 @@ FILM = playlist(
 
 
 def lengths(wanted: Playlist, **durations: float) -> list[tuple[str, str]]:
-    entries = time_line(wanted, durations={SOURCE: 60.0, **{UUID(int=int(key[1:])): one for key, one in durations.items()}})
+    entries = time_line(wanted, durations={SOURCE: 60.0, **{UUID(int=int(key[1:])): length for key, length in durations.items()}})
     return [(clock(entry.at), clock(entry.length)) for entry in entries]
 
 
@@ -69,7 +69,7 @@ def test_bars_show_where_items_are() -> None:
     whole = whole_length(entries)
     assert whole == timedelta(seconds=7)
     bars = [bar(entry, whole=whole) for entry in entries]
-    assert [(one.index("#"), one.count("#"), len(one)) for one in bars] == [(0, 4, 32), (4, 14, 32), (18, 14, 32)]
+    assert [(line.index("#"), line.count("#"), len(line)) for line in bars] == [(0, 4, 32), (4, 14, 32), (18, 14, 32)]
     assert bar(entries[0], whole=None) == ""
 
 
@@ -94,9 +94,9 @@ async def test_a_playlist_is_shown(
         kind=CompositionKind.STANDARD, playlist=FILM, event_id=EVENT, changes=EventChanges({"title": "Evening"})
     )
     made = (await composition_handlers(inner).compose(wanted, invocation=Invocation.by("studio"))).aggregate
-    code, said, _ = await call(str(EVENT))
+    code, output, _ = await call(str(EVENT))
     assert code == 0
-    lines = said.splitlines()
+    lines = output.splitlines()
     assert lines[:5] == [
         f"playlist {made.key}: Evening, for a film",
         f"event {EVENT}: Evening, COMPOSE_GENERATING",
@@ -110,7 +110,7 @@ async def test_a_playlist_is_shown(
         ["00:00:12.500", "00:00:30", "replacement"],
         ["00:00:30.000", "end"],
     ]
-    assert "\x1b" not in said
+    assert "\x1b" not in output
     document = json.loads((await call(str(EVENT), "--json"))[1])
     assert (document["state"], document["generation"], document["length"]) == ("GENERATING", 1, 30.0)
-    assert [(one["at"], one["length"], len(one["breaks"])) for one in document["items"]] == [(0.0, 10.0, 0), (10.0, 20.0, 1)]
+    assert [(item["at"], item["length"], len(item["breaks"])) for item in document["items"]] == [(0.0, 10.0, 0), (10.0, 20.0, 1)]

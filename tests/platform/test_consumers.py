@@ -42,14 +42,14 @@ async def test_consumers_are_listed(inner: Core, call: Callable[[str], Awaitable
     assert (code, [line.replace("reads no log", "none").split() for line in shown.splitlines()], err) == (
         0,
         [
-            ["NAME", "POSITION", "BEHIND", "PROCESSES", "BUSY", "PARKED", "OLDEST", "FAILS"],
+            ["NAME", "POSITION", "BEHIND", "PROCESSES", "BUSY", "PARKED", "OLDEST", "FAULT"],
             ["deliveries", "none", "-", "1", "2", "0", "-", "-"],
             ["webhooks", "0", "0", "1", "2", "1", "2031-01-02", "-"],
         ],
         "",
     )
     code, shown, _ = await call("list --json")
-    documents = {one["name"]: one for one in json.loads(shown)}
+    documents = {row["name"]: row for row in json.loads(shown)}
     assert documents["webhooks"]["members"][0]["id"] == str(MEMBER)
     assert documents["webhooks"]["parked"] == 1
 
@@ -61,7 +61,7 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
     await park(inner, "other", (2, "room:a"))
     await ParkedRecords(inner.database).request_replay("webhooks")
     assert [line.split() for line in (await call("parked"))[1].splitlines()] == [
-        ["CONSUMER", "POSITION", "STREAM", "TYPE", "TRIED", "PARKED", "ERROR"],
+        ["CONSUMER", "POSITION", "STREAM", "TYPE", "ATTEMPTS", "PARKED", "ERROR"],
         ["other", "2", "room:a", "room.described", "1", "2031-01-02", "ValueError:", "no"],
         ["webhooks", "1", EVENT, "event.described", "1", "2031-01-02", "ValueError:", "no"],
     ]
@@ -73,8 +73,8 @@ async def test_parked_records_are_listed(inner: Core, call: Callable[[str], Awai
     }
 
 
-async def test_what_others_wrote_does_not_steer_the_terminal(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
-    """An error repeats what was sent, and the name of a host is its own word."""
+async def test_text_of_others_cannot_control_the_terminal(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
+    """An error repeats received text, and a host chooses its own name."""
     await consumer(inner, "webhooks", 0)
     await inner.database.execute("UPDATE consumer_members SET host = E'a\x1b[2Jb'")
     await inner.database.execute(
@@ -85,7 +85,7 @@ async def test_what_others_wrote_does_not_steer_the_terminal(inner: Core, call: 
     assert "a\\x1b[2Jb" in listed
     _, parked, _ = await call("parked")
     assert "no\\x1b]0;x\\x07 \\x9b31m \\u202e" in parked
-    assert all(one.isprintable() for shown in (listed, parked) for one in shown.replace("\n", ""))
+    assert all(character.isprintable() for shown in (listed, parked) for character in shown.replace("\n", ""))
 
 
 async def test_all_parked_records_are_listed_however_many(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:
@@ -113,9 +113,9 @@ async def test_parked_records_are_tried_again(inner: Core, call: Callable[[str],
 
 @pytest.mark.parametrize("line", ["parked nobody", "replay nobody"])
 async def test_an_unknown_consumer_is_one_line_and_1(inner: Core, call: Callable[[str], Awaitable[Said]], line: str) -> None:
-    assert await call(line) == (1, "", "medialedger: there is no consumer nobody; there are none yet\n")
+    assert await call(line) == (1, "", "medialedger: the consumer nobody does not exist; the consumers are: none yet\n")
     await consumer(inner, "webhooks", 0)
-    assert (await call(line))[2] == "medialedger: there is no consumer nobody; there are webhooks\n"
+    assert (await call(line))[2] == "medialedger: the consumer nobody does not exist; the consumers are: webhooks\n"
 
 
 async def test_a_consumer_is_forgotten_with_yes(inner: Core, call: Callable[[str], Awaitable[Said]]) -> None:

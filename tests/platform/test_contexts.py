@@ -1,4 +1,4 @@
-"""Where commands go: contexts, and what is said before them."""
+"""The destination of commands: contexts, and the options and variables that override them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STUDIO = Context("https://studio.example", "studio-key")
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of contexts of a person without any variable of ours."""
+    """The file of contexts of a person who has set none of our variables."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     for name in ("MEDIALEDGER_URL", "MEDIALEDGER_API_KEY", "MEDIALEDGER_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
@@ -45,7 +45,7 @@ def test_a_context_is_added_used_listed_and_removed(file: Path, capsys: pytest.C
     ]
     assert main(["context", "remove", "lab", "--yes"]) == 0
     assert main(["context", "use", "lab"]) == 1
-    assert capsys.readouterr().err == "medialedger: there is no context lab; there are studio\n"
+    assert capsys.readouterr().err == "medialedger: the context lab does not exist; the contexts are: studio\n"
     assert read_contexts(file).used is None
 
 
@@ -57,7 +57,7 @@ def test_the_key_is_kept_and_never_shown(file: Path, tmp_path: Path, capsys: pyt
         assert main(["context", "list", "-o", form]) == 0
     assert "studio-key" not in "".join(capsys.readouterr())
     assert "studio-key" not in repr(read_contexts(file))
-    assert read_contexts(file).named("studio") == STUDIO
+    assert read_contexts(file).get("studio") == STUDIO
 
 
 def test_an_address_is_tried_before_it_is_kept(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_an_address_is_tried_before_it_is_kept(file: Path, capsys: pytest.Captur
     assert not file.exists()
 
 
-def test_what_is_said_later_counts_less(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_given_destination_wins(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert label("events list") is None
     write_contexts(file, Contexts({"studio": STUDIO, "lab": Context("http://lab")}, "studio"))
     assert label("events list") == "studio (https://studio.example)"
@@ -83,13 +83,13 @@ def test_a_command_on_the_database_does_not_pass_by_a_context(file: Path, capsys
     write_contexts(file, Contexts({"studio": STUDIO}, "studio"))
     assert main(["log", "seal"]) == 1
     assert capsys.readouterr().err == (
-        "medialedger: `medialedger log seal` works on the database, and not through studio (https://studio.example): "
-        "run it there, or give --local\n"
+        "medialedger: `medialedger log seal` works on the database and cannot use studio (https://studio.example): "
+        "run it on that machine, or give --local\n"
     )
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"contexts": 1}', '{"contexts": {"a": {}}}', "\x00"])
-def test_a_damaged_file_is_said(file: Path, text: str) -> None:
+def test_a_damaged_file_is_reported(file: Path, text: str) -> None:
     file.parent.mkdir()
     file.write_text(text)
     file.chmod(0o600)

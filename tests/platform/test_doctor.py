@@ -1,4 +1,4 @@
-"""What `medialedger doctor` finds around the product: packages of others, and what steps could not give up."""
+"""The findings of `medialedger doctor` about other packages, and about privileges that steps cannot give up."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_a_distribution_with_a_package_of_ours_is_named(tmp_path: Path) -> None:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin-of-theirs\nVersion: 1.0\n")
     (metadata / "RECORD").write_text("workers/__init__.py,,\nworkers/theirs.py,,\nplugin_of_theirs-1.0.dist-info/RECORD,,\n")
-    found = findings(tmp_path / "home", path=str(tmp_path))["packages"]
-    assert "plugin-of-theirs brings a package workers too" in found["attention"]
+    finding = findings(tmp_path / "home", path=str(tmp_path))["packages"]
+    assert "plugin-of-theirs also contains a package workers" in finding["attention"]
     assert not findings(tmp_path / "home")["packages"]["attention"]
 
 
 def test_a_kernel_without_landlock_is_named(tmp_path: Path) -> None:
-    found = findings(tmp_path / "home", by=("tests.without_landlock",))["steps of jobs"]
-    assert "use a kernel with Landlock" in found["attention"]
+    finding = findings(tmp_path / "home", by=("tests.without_landlock",))["steps of jobs"]
+    assert "use a kernel with Landlock" in finding["attention"]
     if landlock.version():
         assert "Landlock" not in findings(tmp_path / "home")["steps of jobs"]["attention"]

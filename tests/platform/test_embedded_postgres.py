@@ -83,7 +83,7 @@ def works_in(pid: int, directory: Path) -> bool:
 
 
 def killed_with_its_parent(home: Path) -> str:
-    """The URL of a server that was killed together with its parent process."""
+    """Return the URL of a server that was killed together with its parent process."""
     parent = python("-c", PARENT, str(home))
     url = first_line(parent)
     insert(url, "before")
@@ -189,7 +189,7 @@ def test_its_own_server_that_was_killed_is_started_again(used: Path) -> None:
 
 
 def test_its_own_server_that_was_killed_and_is_not_yet_reaped_is_started_again(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine it leaves its directory a moment before its process id is free."""
+    """A killed server on a busy machine releases its directory a moment before its process id."""
     postgres = EmbeddedPostgres(used)
     url = postgres.start()
     os.kill(postmaster(used), signal.SIGKILL)
@@ -257,12 +257,12 @@ def test_a_directory_of_another_program_is_not_changed(home: Path, prepare: obje
 
 
 def test_processes_that_make_the_system_user_at_once_all_get_it() -> None:
-    """One `useradd` at a time may lock the files of users. Without root no user is created."""
+    """A single `useradd` at a time may lock the files of users. Without root no user is created."""
     name = f"medialedger-{os.getpid()}"
     try:
-        found = {first_line(process) for process in [python("-c", ACCOUNT, name) for _ in range(6)]}
-        assert len(found) == 1
-        assert (name in found.pop()) == (os.geteuid() == 0)
+        accounts = {first_line(process) for process in [python("-c", ACCOUNT, name) for _ in range(6)]}
+        assert len(accounts) == 1
+        assert (name in accounts.pop()) == (os.geteuid() == 0)
     finally:
         subprocess.run(["userdel", name], check=False, capture_output=True)
 
@@ -270,7 +270,7 @@ def test_processes_that_make_the_system_user_at_once_all_get_it() -> None:
 def test_a_home_that_was_copied_without_its_owners_is_named_with_what_to_do(
     used: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """As by `cp -r`: the directory belongs to whoever has copied it."""
+    """A copy by `cp -r` has a directory that belongs to the user who copied it."""
     copy = tmp_path_factory.mktemp("copied") / "home"
     subprocess.run(["cp", "-r", used, copy], check=True)
     (copy / "postgres.log").unlink()
@@ -309,15 +309,15 @@ def test_the_log_is_kept_small_while_the_server_runs(used: Path, monkeypatch: py
     logged("later")
     until(lambda: "later" in postgres.log.read_text())
     assert "first" not in postgres.log.read_text(), "it was moved"
-    kept = postgres.log.with_suffix(".log.1")
-    assert "first" in kept.read_text()
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    before = kept.read_text()
+    old_log = postgres.log.with_suffix(".log.1")
+    assert "first" in old_log.read_text()
+    assert stat.S_IMODE(old_log.stat().st_mode) == 0o600
+    before = old_log.read_text()
     postgres.trim_log()
-    assert kept.read_text() == before, "a small one stays"
+    assert old_log.read_text() == before, "a small one stays"
 
 
-def test_nobody_makes_what_no_view_shows(shared: tuple[EmbeddedPostgres, str]) -> None:
+def test_the_login_cannot_create_hidden_objects(shared: tuple[EmbeddedPostgres, str]) -> None:
     """Large objects and temporary tables fill the disk."""
     for statement in (
         "SELECT lo_from_bytea(0, 'x')",
@@ -338,21 +338,21 @@ def test_nobody_makes_what_no_view_shows(shared: tuple[EmbeddedPostgres, str]) -
         "ALTER ROLE medialedger IN DATABASE medialedger SET statement_timeout = 1",
     ],
 )
-def test_a_login_that_was_changed_by_itself_is_set_right(used: Path, statement: str) -> None:
+def test_a_login_that_changed_itself_is_reset(used: Path, statement: str) -> None:
     postgres = EmbeddedPostgres(used)
     postgres.start()
-    found = [postgres.usable]
+    states = [postgres.usable]
     with psycopg.connect(postgres.logins().product, autocommit=True) as connection:
         connection.execute(statement.encode())
-    found.append(postgres.usable)
+    states.append(postgres.usable)
     postgres.start()
-    assert [*found, postgres.usable] == [True, False, True]
+    assert [*states, postgres.usable] == [True, False, True]
 
 
 async def test_a_running_product_gets_its_login_back(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "WATCH_SECONDS", 0.01)
     monkeypatch.setattr(database, "LOGIN_SECONDS", 0.0)
-    async with database.start_database(Settings.from_env({"MEDIALEDGER_HOME": str(used)})) as found:
-        with psycopg.connect(found.url, autocommit=True) as connection:
+    async with database.start_database(Settings.from_env({"MEDIALEDGER_HOME": str(used)})) as opened:
+        with psycopg.connect(opened.url, autocommit=True) as connection:
             connection.execute("ALTER ROLE medialedger PASSWORD NULL")
-        await asyncio.to_thread(until, lambda: is_unchanged(found.url))
+        await asyncio.to_thread(until, lambda: is_unchanged(opened.url))

@@ -1,4 +1,4 @@
-"""Forks of a process that has imported the product: as separate as processes that are started anew."""
+"""Forks of a process that has imported the product are as separate as newly started processes."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ def test_no_two_processes_draw_the_same_numbers(tmp_path: Path) -> None:
 
 def test_a_process_has_its_own_session_environment_arguments_and_streams(tmp_path: Path) -> None:
     process = run(tmp_path, SURROUNDINGS, "--one", "two", NAME="value")
-    told, complaints = process.communicate("typed", timeout=120)
+    output, complaints = process.communicate("typed", timeout=120)
     expected = "True environ({'NAME': 'value'}) ['--one', 'two'] typed\n1 ['0', '1', '2', '3']\n"  # 3 is the listing's own
-    assert (told, complaints, process.returncode) == (expected, "complaint\n", 3)
+    assert (output, complaints, process.returncode) == (expected, "complaint\n", 3)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGKILL])
 def test_a_signal_ends_one_process_alone(number: signal.Signals, tmp_path: Path) -> None:
-    one, other = run(tmp_path, WAITS), run(tmp_path, WAITS)
-    assert (first_line(one), first_line(other)) == ("here", "here")
-    one.send_signal(number)
-    assert one.wait(timeout=120) == -number
+    first, other = run(tmp_path, WAITS), run(tmp_path, WAITS)
+    assert (first_line(first), first_line(other)) == ("here", "here")
+    first.send_signal(number)
+    assert first.wait(timeout=120) == -number
     assert other.poll() is None
     other.kill()
     assert other.wait(timeout=120) == -signal.SIGKILL
-    assert (one.communicate()[0], other.communicate()[0]) == ("", "")
+    assert (first.communicate()[0], other.communicate()[0]) == ("", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])

@@ -1,4 +1,4 @@
-"""What the processes of the product import: only the rooms' parts that their roles need. Each is a Python process of its own."""
+"""The imports of the product's processes: only those parts of rooms that their roles need. Each case is a separate process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_WORKERS = (
     "workers.adapters.kafka.relay",
 )
 _LARGE_AND_RARE = ("fastapi", "starlette", "kafka", "boto3", "botocore")
-"""The OpenAPI document, and a broker and a bucket that most installations do not have."""
+"""The OpenAPI document, and a broker and a bucket, which most installations do not have."""
 _OF_THE_API = ("api.media", "api.engine", "api.speke", "api.audit", "api.http", "uvicorn")
 
 _BUILD = "from api.wiring.product import build"
@@ -49,7 +49,7 @@ assert made, "the role has workers"
 
 
 def imported(program: str) -> set[str]:
-    """The modules that a program has imported at its end."""
+    """Return the modules that a program has imported at its end."""
     code = f"{program}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr

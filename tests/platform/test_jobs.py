@@ -80,7 +80,7 @@ def test_the_command_line_knows_every_state() -> None:
     assert tuple(state.name.lower() for state in JobState) == JOB_STATES
 
 
-def test_what_would_steer_a_terminal_is_spelled_out() -> None:
+def test_control_characters_are_escaped() -> None:
     assert printable("日程 #7") == "日程 #7"
     assert printable("\x1b[2J\u202eevil\n") == r"\x1b[2J\u202eevil\n"
 
@@ -109,14 +109,14 @@ async def test_jobs_are_listed_the_latest_first(call: Call, engine: Engine) -> N
 async def test_jobs_are_listed_as_documents_of_the_api(call: Call, engine: Engine) -> None:
     job = await fetching(engine)
     documents = from_json((await call("list", "--json"))[1])
-    assert [(one["id"], one["queue_state"]) for one in documents] == [(job, "queued")]
+    assert [(job_document["id"], job_document["queue_state"]) for job_document in documents] == [(job, "queued")]
     assert [from_json(line)["id"] for line in (await call("list", "-o", "ndjson"))[1].splitlines()] == [job]
     _, shown, _ = await call("list", "-o", "wide")
     assert "2031-01-02T12:00:00.000Z" in shown
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "result"),
     [
         ("--client playout", {2}),
         ("--client nobody", set()),
@@ -132,15 +132,15 @@ async def test_jobs_are_listed_as_documents_of_the_api(call: Call, engine: Engin
         ("--search ';DROP", set()),
     ],
 )
-async def test_filters(call: Call, engine: Engine, line: str, found: set[int]) -> None:
+async def test_filters(call: Call, engine: Engine, line: str, result: set[int]) -> None:
     numbers = [await fetching(engine), await fetching(engine, client="playout"), await fetching(engine)]
     await fail(engine.inner, numbers[2])
     code, shown, err = await call("list", *line.split())
-    assert (code, err) == (0, "" if found else "no jobs\n")
-    assert {numbers.index(int(row.split()[0])) + 1 for row in shown.splitlines()[1:]} == found
+    assert (code, err) == (0, "" if result else "no jobs\n")
+    assert {numbers.index(int(row.split()[0])) + 1 for row in shown.splitlines()[1:]} == result
 
 
-async def test_a_failure_that_was_looked_after_is_no_longer_listed(call: Call, engine: Engine) -> None:
+async def test_a_handled_failure_is_no_longer_listed(call: Call, engine: Engine) -> None:
     job = await fetching(engine)
     await fail(engine.inner, job)
     assert (await call("list", "--failed"))[1].splitlines()[1].split()[:2] == [str(job), "failed"]
@@ -196,29 +196,29 @@ async def test_the_log_of_a_job(call: Call, engine: Engine) -> None:
     await wrote(engine.inner, job, "two lines\nof a \x1b[2Jstep", severity=2)
     code, shown, err = await call("logs", job)
     assert (code, err) == (0, "")
-    told = [line.partition("Z  ")[2] or line for line in shown.splitlines()]
-    assert sorted(told) == sorted(
+    lines = [line.partition("Z  ")[2] or line for line in shown.splitlines()]
+    assert sorted(lines) == sorted(
         [
-            *(line for line in told if line.startswith('INFO   api  {"client":"admin"')),
+            *(line for line in lines if line.startswith('INFO   api  {"client":"admin"')),
             "INFO   controller  The job is started in slot 1",
             "INFO   worker  task 1  host 1 started the task fetch, attempt 1",
             "WARN   worker  task 1  two lines",
             r"          of a \x1b[2Jstep",
         ]
     )
-    assert len(told) == 5
+    assert len(lines) == 5
 
 
 async def test_the_log_is_followed_until_the_job_has_ended(call: Call, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     job = await fetching(engine)
     following = asyncio.ensure_future(call("logs", job, "--follow"))
-    shown = await said(capsys, '{"client":"admin"')
+    shown = await output_with(capsys, '{"client":"admin"')
     await start(engine.inner, job)
-    shown += await said(capsys, "started in slot 1")
+    shown += await output_with(capsys, "started in slot 1")
     for task in (1, 2):
         await do(engine.inner, StartTask(job, task, 1, "host 1"))
         await wrote(engine.inner, job, f"the step {task} speaks")
-        shown += await said(capsys, f"the step {task} speaks")
+        shown += await output_with(capsys, f"the step {task} speaks")
         assert not following.done()
         await do(engine.inner, CompleteTask(job, task, 1, Result(message="done")))
     code, rest, err = await following
@@ -227,8 +227,8 @@ async def test_the_log_is_followed_until_the_job_has_ended(call: Call, engine: E
     assert (shown + rest).count("started in slot") == 1
 
 
-async def said(capsys: pytest.CaptureFixture[str], expected: str) -> str:
-    """What was said, once it holds this."""
+async def output_with(capsys: pytest.CaptureFixture[str], expected: str) -> str:
+    """Return the output once it contains the expected text."""
     shown = ""
     async with asyncio.timeout(60):
         while expected not in shown:
@@ -243,15 +243,15 @@ async def said(capsys: pytest.CaptureFixture[str], expected: str) -> str:
 async def test_jobs_are_watched_until_they_have_ended(call: Call, engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     job, broken = await fetching(engine), await fetching(engine)
     watching = asyncio.ensure_future(call("watch", job, broken))
-    shown = await said(capsys, f"{broken}  {FETCH} of admin is queued\n")
+    shown = await output_with(capsys, f"{broken}  {FETCH} of admin is queued\n")
     await start(engine.inner, job)
     await do(engine.inner, StartTask(job, 1, 1, "host 1"))
     await progressed(engine.inner, job, 0.25, "5 of 20 MB\x07")
-    shown += await said(capsys, f"{job}  fetch is running, attempt 1  25%  5 of 20 MB\\x07\n")
+    shown += await output_with(capsys, f"{job}  fetch is running, attempt 1  25%  5 of 20 MB\\x07\n")
     await progressed(engine.inner, job, 0.5, "10 of 20 MB")
-    shown += await said(capsys, "50%  10 of 20 MB\n")
+    shown += await output_with(capsys, "50%  10 of 20 MB\n")
     assert (await call_beside(broken)) == 0
-    shown += await said(capsys, f"{broken}  {FETCH} of admin is broken\n")
+    shown += await output_with(capsys, f"{broken}  {FETCH} of admin is broken\n")
     await do(engine.inner, CompleteTask(job, 1, 1, Result()))
     await do(engine.inner, StartTask(job, 2, 1, "host 1"))
     assert not watching.done()
@@ -268,11 +268,11 @@ async def test_jobs_are_watched_until_they_have_ended(call: Call, engine: Engine
 
 
 async def call_beside(job: int) -> int:
-    """From another process, as far as the first one can tell."""
+    """Run the command as if from another process."""
     return await asyncio.to_thread(main, ["jobs", "break", str(job), "--yes"])
 
 
-async def test_one_that_has_ended_is_not_waited_for(call: Call, engine: Engine) -> None:
+async def test_an_ended_job_is_not_waited_for(call: Call, engine: Engine) -> None:
     job = await fetching(engine)
     await complete(engine.inner, job)
     code, shown, _ = await call("watch", job)
@@ -334,7 +334,7 @@ async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, t
 
     code, shown, err = await call("rerun", old, "--yes")
     new = int(shown.split()[-1])
-    assert (code, shown, err) == (0, f"job {old} is run again as job {new}\n", "")
+    assert (code, shown, err) == (0, f"job {old} is rerun as job {new}\n", "")
     assert (await engine.job(old)).state is JobState.BROKEN
     job = await engine.job(new)
     assert (job.state, job.priority, job.submission.client, job.submission.tasks) == (
@@ -378,9 +378,9 @@ async def test_an_unknown_job_is_one_line_and_1(call: Call, inner: Core, action:
     ],
 )
 async def test_a_wrong_command_line_ends_with_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_info:
         main(["jobs", *line.split()])
-    assert left.value.code == 2
+    assert exit_info.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -416,7 +416,7 @@ async def test_a_job_is_submitted_with_parameters_of_the_line_over_those_of_a_fi
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "reason"),
     [
         (("no_such",), "job.workflow: must be one of"),
         ((FETCH, "content_id=match"), "parameters.url: is required"),
@@ -425,10 +425,10 @@ async def test_a_job_is_submitted_with_parameters_of_the_line_over_those_of_a_fi
         ((FETCH, "--file", "missing.json"), "missing.json"),
     ],
 )
-async def test_a_job_that_cannot_be_is_refused_in_one_line(call: Call, engine: Engine, line: tuple[str, ...], said: str) -> None:
+async def test_an_invalid_job_is_refused_in_one_line(call: Call, engine: Engine, line: tuple[str, ...], reason: str) -> None:
     code, shown, err = await call("submit", *line)
     assert (code, shown, err.count("\n")) == (1, "", 1)
-    assert said in err
+    assert reason in err
     assert await call("list") == (0, "", "no jobs\n")
 
 
@@ -454,7 +454,7 @@ async def test_waiting_tells_how_it_ended_by_the_exit_code(call: Call, engine: E
 
 
 @pytest.mark.parametrize("word", ["size", "=1", ":=1", "size:=", "size:={"])
-def test_a_parameter_that_is_none_is_a_wrong_command_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
+def test_an_invalid_parameter_is_a_wrong_command_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_info:
         main(["jobs", "submit", FETCH, word])
-    assert left.value.code == 2
+    assert exit_info.value.code == 2

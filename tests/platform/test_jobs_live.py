@@ -1,4 +1,4 @@
-"""`medialedger jobs watch` and `logs --follow` as processes of their own: Ctrl-C, a terminal, a pipe that is closed."""
+"""`medialedger jobs watch` and `logs --follow` as separate processes: Ctrl-C, a terminal, a pipe that is closed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOON = 60.0
 
 
 class Screen:
-    """A command, and what it is read by: a terminal of 100 columns, or a pipe."""
+    """A command and the reader of its output: a terminal of 100 columns, or a pipe."""
 
     def __init__(self, *words: str, environment: dict[str, str], pipe: bool) -> None:
         self._ours, theirs = os.pipe() if pipe else pty.openpty()
@@ -44,9 +44,9 @@ class Screen:
         self.shown = ""
 
     async def shows(self, *expected: str) -> None:
-        """Once all that was drawn so far holds all of it."""
+        """Wait until the output so far contains all the texts."""
         async with asyncio.timeout(SOON):
-            while not all(one in self.shown for one in expected):
+            while not all(text in self.shown for text in expected):
                 assert self.goes_on, self._command.communicate()[1]
                 await asyncio.sleep(0.01)
                 self._read()
@@ -60,7 +60,7 @@ class Screen:
         return self._command.poll() is None
 
     async def interrupted(self) -> tuple[int, str]:
-        """By Ctrl-C: the exit code and what it complains of."""
+        """Press Ctrl-C, and return the exit code and the error output."""
         self._command.send_signal(signal.SIGINT)
         return await self.ended()
 
@@ -138,7 +138,7 @@ async def test_ctrl_c_ends_in_order(engine: Engine, environment: dict[str, str],
         assert await screen.interrupted() == (0, "")
 
 
-async def test_a_reader_that_has_enough_is_no_fault(engine: Engine, environment: dict[str, str]) -> None:
+async def test_a_closed_pipe_is_no_error(engine: Engine, environment: dict[str, str]) -> None:
     job = await running(engine)
     async with screen_of("logs", job, "--follow", environment=environment, pipe=True) as screen:
         await screen.shows("started the task fetch")

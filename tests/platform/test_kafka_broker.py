@@ -1,4 +1,4 @@
-"""The broker that tests and people start: a real one, that comes back with its records, and says plainly why it cannot start."""
+"""The broker for tests and people: a real one that comes back with its records, and reports clearly why it cannot start."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read(bootstrap: str, topic: str, *, count: int) -> list[bytes]:
 
 
 def programs(folder: Path, *names: str, saying: str = "", code: int = 0) -> dict[str, str]:
-    """An environment whose PATH holds only these programs, which say one thing and end."""
+    """Return an environment whose PATH has only these programs, each of which prints a text and ends."""
     folder.mkdir()
     for name in names:
         (folder / name).write_text(f"#!/bin/sh\necho '{saying}' >&2\nexit {code}\n")
@@ -62,20 +62,20 @@ def programs(folder: Path, *names: str, saying: str = "", code: int = 0) -> dict
 
 
 def works_in(data: Path) -> list[str]:
-    """The processes that were started with a file of this folder as an argument."""
-    found = []
+    """Return the processes that were started with a file of this folder as an argument."""
+    processes = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if os.fsencode(f"{data}/") in path.read_bytes():
-                found.append(path.parent.name)
+                processes.append(path.parent.name)
         except OSError:
             continue
-    return found
+    return processes
 
 
 @pytest.mark.long
 def test_what_was_acknowledged_is_there_however_the_broker_ended(tmp_path: Path) -> None:
-    """First it dies with its starter, which is killed. Then the program says where it is and stops when asked."""
+    """The broker first dies with its killed starter. Then the program prints its address and stops when asked."""
     starter = python("-c", STARTER, str(tmp_path))
     bootstrap = first_line(starter)
     make_topic(bootstrap, "notes")
@@ -90,8 +90,8 @@ def test_what_was_acknowledged_is_there_however_the_broker_ended(tmp_path: Path)
     assert lines[2].endswith(f"MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS={bootstrap} make run")
     produce(bootstrap, "notes", b"before the stop")
     program.send_signal(signal.SIGINT)
-    said, complaint = program.communicate(timeout=120)
-    assert (said, complaint, program.returncode) == ("", "", 0)
+    output, complaint = program.communicate(timeout=120)
+    assert (output, complaint, program.returncode) == ("", "", 0)
     assert not works_in(tmp_path)
 
     broker = Broker(tmp_path, port=int(bootstrap.rpartition(":")[2]))
@@ -131,7 +131,7 @@ def test_an_older_java_is_named_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_without_a_registry_it_says_so_and_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
-    """Maven with an empty repository of its own and a proxy where nobody listens."""
+    """Maven has an empty repository, and a proxy on which nothing listens."""
     unreachable = f"-Dmaven.repo.local={tmp_path}/m2 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
     environment = {**os.environ, "MAVEN_OPTS": unreachable, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with pytest.raises(KafkaUnavailable, match=r"Maven cannot fetch Kafka .* MEDIALEDGER_TEST_KAFKA") as caught:

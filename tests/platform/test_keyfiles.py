@@ -32,7 +32,7 @@ def test_a_master_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_those_who_start_together_agree_on_one_key(tmp_path: Path) -> None:
+def test_processes_that_start_together_agree_on_one_key(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         keys = set(threads.map(first_master_key, [tmp_path / "master.key"] * 32))
     assert len(keys) == 1
@@ -65,7 +65,7 @@ def test_a_place_that_cannot_hold_a_key_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(refusal.value)
 
 
-def test_a_key_that_is_missing_is_not_made_by_who_only_reads_it(tmp_path: Path) -> None:
+def test_a_reader_does_not_create_a_missing_key(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="there is no master key at"):
         master_key(tmp_path / "master.key")
     assert list(tmp_path.iterdir()) == []

@@ -23,7 +23,7 @@ async def _command(*words: str) -> int:
 
 
 async def _count(inner: Core) -> tuple[int, int]:
-    """Events and rooms."""
+    """Return the numbers of Events and rooms."""
     [(events,)] = await inner.database.rows("SELECT count(*) FROM event_view WHERE NOT deleted")
     [(rooms,)] = await inner.database.rows("SELECT count(*) FROM record_view WHERE kind = 'room' AND NOT deleted")
     return events, rooms

@@ -53,11 +53,11 @@ def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 
 async def test_a_file_becomes_a_public_film(call: Call, engine: Engine, root: Path, tmp_path: Path) -> None:
     film(tmp_path / "final cut.mkv", frames=50)
-    code, said, error = await call("ingest", tmp_path / "final cut.mkv", "--title", "The film", "--publish")
+    code, output, error = await call("ingest", tmp_path / "final cut.mkv", "--title", "The film", "--publish")
     assert (code, error) == (0, "")
-    event_id = said.splitlines()[0].removeprefix("Event ")
-    assert "vod_ingest" in said
-    assert said.splitlines()[-2:] == [
+    event_id = output.splitlines()[0].removeprefix("Event ")
+    assert "vod_ingest" in output
+    assert output.splitlines()[-2:] == [
         f"{root}/{event_id}/clear/master.m3u8",
         f"http://127.0.0.1:8080/media/{event_id}/clear/master.m3u8",
     ]
@@ -70,8 +70,8 @@ async def test_a_file_becomes_a_public_film(call: Call, engine: Engine, root: Pa
 
 def _folders(bucket: BucketAddress) -> set[str]:
     """The first folders below the media root."""
-    found = client(bucket).list_objects_v2(Bucket=bucket.bucket).get("Contents", ())
-    return {each["Key"].removeprefix(f"{bucket.prefix}/").split("/")[0] for each in found}
+    objects = client(bucket).list_objects_v2(Bucket=bucket.bucket).get("Contents", ())
+    return {each["Key"].removeprefix(f"{bucket.prefix}/").split("/")[0] for each in objects}
 
 
 @pytest.mark.long
@@ -84,23 +84,23 @@ async def test_a_file_becomes_a_film_in_a_bucket(
         monkeypatch.setenv(f"MEDIALEDGER_{name}", str(value))
     film(tmp_path / "film.mkv", frames=25)
     async with process(database_url, migrated[1], media_root=tmp_path / "work", media_bucket=bucket, roles=(*ENGINE, "outcomes")):
-        code, said, error = await call("ingest", tmp_path / "film.mkv", "--title", "The film")
+        code, output, error = await call("ingest", tmp_path / "film.mkv", "--title", "The film")
 
         async def tidy() -> bool:
             return ".jobs" not in _folders(bucket)
 
         await once(tidy)  # that is done after the end of the job is told
     assert (code, error) == (0, "")
-    event_id = said.splitlines()[0].removeprefix("Event ")
-    assert said.splitlines()[-1] == f"{bucket}/{event_id}/clear/master.m3u8"
+    event_id = output.splitlines()[0].removeprefix("Event ")
+    assert output.splitlines()[-1] == f"{bucket}/{event_id}/clear/master.m3u8"
     assert _folders(bucket) == {event_id, ".published"}
-    found = client(bucket).list_objects_v2(Bucket=bucket.bucket)["Contents"]
-    assert f"{bucket.prefix}/{event_id}/metadata.json" in {each["Key"] for each in found}
+    objects = client(bucket).list_objects_v2(Bucket=bucket.bucket)["Contents"]
+    assert f"{bucket.prefix}/{event_id}/metadata.json" in {each["Key"] for each in objects}
 
 
 async def test_what_cannot_be_packaged_is_said_in_one_line(call: Call, engine: Engine, root: Path, tmp_path: Path) -> None:
     missing = tmp_path / "none.mp4"
-    assert await call("ingest", missing, "--title", "x") == (1, "", f"medialedger: there is no file {missing}\n")
+    assert await call("ingest", missing, "--title", "x") == (1, "", f"medialedger: the file {missing} does not exist\n")
     (root / "empty.mp4").write_bytes(b"")
     (root / "empty.mp4").chmod(0o644)
     code, _, error = await call("ingest", root / "empty.mp4", "--title", "x")
@@ -110,12 +110,14 @@ async def test_what_cannot_be_packaged_is_said_in_one_line(call: Call, engine: E
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"), [("folder", "is a directory"), ("pipe", "is no regular file"), ("gone", "there is no file")]
+    ("name", "sentence"), [("folder", "is a directory"), ("pipe", "is not a regular file"), ("gone", "does not exist")]
 )
-async def test_what_is_no_file_is_refused_before_anything_is_made(call: Call, tmp_path: Path, name: str, sentence: str) -> None:
+async def test_an_unreadable_file_is_refused_before_anything_is_created(
+    call: Call, tmp_path: Path, name: str, sentence: str
+) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
-    code, said, error = await call("ingest", tmp_path / name, "--title", "x")
-    assert (code, said) == (1, "")
+    code, output, error = await call("ingest", tmp_path / name, "--title", "x")
+    assert (code, output) == (1, "")
     assert sentence in error
     assert error.count("\n") == 1

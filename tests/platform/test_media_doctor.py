@@ -1,4 +1,4 @@
-"""`medialedger doctor --media` tries the programs for media, and what it finds decides which are used."""
+"""`medialedger doctor --media` tries the programs for media, and its verdict decides which are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from api.cli.media_doctor import tried
+from api.cli.media_doctor import try_programs
 from tests.platform.waiting import ROOT
 from workers.adapters.ffmpeg import find
 from workers.adapters.program_verdicts import Verdicts
@@ -19,22 +19,22 @@ _USERS = ("workers/media", "workers/jobs/workflows", "workers/adapters/encoders"
 
 
 def bundled(name: str) -> Path:
-    found = find(name, path="/nowhere")
-    assert found is not None
-    return found
+    program = find(name, path="/nowhere")
+    assert program is not None
+    return program
 
 
 def test_the_programs_of_the_product_pass_all_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/bin:/usr/bin" if find("ffmpeg", path="/bin:/usr/bin") == bundled("ffmpeg") else "/nowhere")
-    found = {each.name: each for each in tried(tmp_path)}
-    assert [each for each in found.values() if each.attention] == []
-    assert found["a source that changes"].text.startswith("passed")
-    assert found["verdict"].text == "the programs that came with the product pass"
+    findings = {each.name: each for each in try_programs(tmp_path)}
+    assert [each for each in findings.values() if each.attention] == []
+    assert findings["a source that changes"].text.startswith("passed")
+    assert findings["verdict"].text == "the programs that came with the product pass"
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that every account can reach: root asks programs for their release as nobody."""
+    """A folder that every account can reach: as root, the product runs programs as nobody to read their release."""
     with TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
@@ -43,22 +43,22 @@ def place() -> Iterator[Path]:
 def test_a_program_that_fails_a_trial_is_left_aside_and_one_that_passes_is_used(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one here is that of the product, behind a script that says another release, and that knows no GIFs in the end."""
+    """The tested program is that of the product behind a script that reports another release, and that later cannot make GIFs."""
     home = tmp_path / "home"
     real = bundled("ffmpeg")
-    said = '[ "$*" = -version ] && { echo "libavutil      61.  1.100"; exit; }'
-    (place / "ffmpeg").write_text(f'#!/bin/sh\n{said}\nexec {real} "$@"\n')
+    version_script = '[ "$*" = -version ] && { echo "libavutil      61.  1.100"; exit; }'
+    (place / "ffmpeg").write_text(f'#!/bin/sh\n{version_script}\nexec {real} "$@"\n')
     (place / "ffmpeg").chmod(0o755)
     monkeypatch.setenv("PATH", f"{place}:/bin")
     assert find("ffmpeg", verdicts=Verdicts(home)) == real
-    found = {each.name: each for each in tried(home)}
-    assert [each for each in found.values() if each.attention] == []
+    findings = {each.name: each for each in try_programs(home)}
+    assert [each for each in findings.values() if each.attention] == []
     assert find("ffmpeg", verdicts=Verdicts(home)) == place / "ffmpeg"
     refuses = 'case "$*" in *paletteuse*) echo "No such filter: paletteuse" >&2; exit 8;; esac'
-    (place / "ffmpeg").write_text(f'#!/bin/sh\n{said}\n{refuses}\nexec {real} "$@"\n')
-    found = {each.name: each for each in tried(home)}
-    assert [each.name for each in found.values() if each.attention] == ["stills, sprites and GIFs", "verdict"]
-    assert found["stills, sprites and GIFs"].attention == "No such filter: paletteuse"
+    (place / "ffmpeg").write_text(f'#!/bin/sh\n{version_script}\n{refuses}\nexec {real} "$@"\n')
+    findings = {each.name: each for each in try_programs(home)}
+    assert [each.name for each in findings.values() if each.attention] == ["stills, sprites and GIFs", "verdict"]
+    assert findings["stills, sprites and GIFs"].attention == "No such filter: paletteuse"
     assert find("ffmpeg", verdicts=Verdicts(home)) == real
 
 

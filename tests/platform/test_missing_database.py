@@ -1,4 +1,4 @@
-"""Commands on a database that is missing, empty, of somebody else or newer: one line, and nothing is made."""
+"""Commands on a database that is missing, empty, foreign or newer: one line is printed, and nothing is created."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_home_that_is_not_there_is_not_made(command: str, empty_home: Path, ca
     assert main(command.split()) == 1
     assert capsys.readouterr().err == (
         f"medialedger: there is no medialedger in {empty_home} (MEDIALEDGER_HOME); "
-        "`medialedger up` or `medialedger migrate` makes one\n"
+        "`medialedger up` or `medialedger migrate` creates one\n"
     )
     assert not empty_home.exists()
 
@@ -142,10 +142,10 @@ def test_a_database_without_a_table_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As one that was restored in part, or whose tables the user may not read."""
+    """The database was restored in part, or its user may not read the tables."""
     with new_database(postgres, "partial", template=migrated_template) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ALTER TABLE migrations RENAME TO of_somebody_else")
         monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", url)
         assert main(["migrate", "--status"]) == 1
-    assert capsys.readouterr().err == 'medialedger: the database refuses: relation "migrations" does not exist\n'
+    assert capsys.readouterr().err == 'medialedger: the database refused: relation "migrations" does not exist\n'

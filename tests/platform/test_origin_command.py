@@ -1,4 +1,4 @@
-"""`medialedger origin --token` and `--revoke`: for what, and for how long."""
+"""`medialedger origin --token` and `--revoke`: the use of a token and its lifetime."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def given(home: Path, capsys: pytest.CaptureFixture[str], *options: str) -> PointToken:
     assert main(["origin", "--token", "news", *options]) == 0
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     key = IngestKeys((home / "master.key").read_bytes()).present
-    found = read_point_token(key, said.out.strip(), point="news", now=system_clock().timestamp())
-    assert found is not None, said.out
-    assert "for news, until 2" in said.err
-    return found
+    token = read_point_token(key, output.out.strip(), point="news", now=system_clock().timestamp())
+    assert token is not None, output.out
+    assert "for news, until 2" in output.err
+    return token
 
 
 def test_a_token_says_for_how_long_and_for_what(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     usual, short, reading = given(home, capsys), given(home, capsys, "--hours", "1"), given(home, capsys, "--read")
-    assert [one.expires - one.issued for one in (usual, short, reading)] == pytest.approx([12 * 3600, 3600, 12 * 3600], abs=2)
-    assert [one.use for one in (usual, short, reading)] == [Use.HAND, Use.HAND, Use.READ]
+    assert [token.expires - token.issued for token in (usual, short, reading)] == pytest.approx([12 * 3600, 3600, 12 * 3600], abs=2)
+    assert [token.use for token in (usual, short, reading)] == [Use.HAND, Use.HAND, Use.READ]
     assert (usual.session, given(home, capsys, "--session", "9").session, reading.writes) == (0, 9, False)
 
 
@@ -46,7 +46,7 @@ def test_a_token_that_is_given_after_the_others_were_revoked_counts(home: Path, 
 
 
 @pytest.mark.parametrize("option", ["--token", "--revoke"])
-def test_a_name_that_is_none_is_told(home: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+def test_an_invalid_name_is_reported(home: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert main(["origin", option, "../news"]) != 0
     assert "1 to 64 letters" in capsys.readouterr().err
     assert not (home / "news").exists()

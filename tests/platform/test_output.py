@@ -1,4 +1,4 @@
-"""The forms of what commands print."""
+"""The output formats of commands."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_documents_are_whole_and_steer_no_terminal(form: str, capsys: pytest.Cap
     print_list(ROWS, COLUMNS, form=form, none="none")
     shown = capsys.readouterr().out
     assert (json.loads(shown) if form == "json" else [json.loads(line) for line in shown.splitlines()]) == ROWS
-    assert all(one.isprintable() or one == "\n" for one in shown)
+    assert all(character.isprintable() or character == "\n" for character in shown)
     assert "日程" in shown
 
 
-def test_an_empty_list_is_said_and_is_a_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_list_is_a_message_or_an_empty_json_list(capsys: pytest.CaptureFixture[str]) -> None:
     print_list([], COLUMNS, form="table", none="no rows")
     assert capsys.readouterr() == ("", "no rows\n")
     print_list([], COLUMNS, form="json", none="no rows")
@@ -82,7 +82,7 @@ def test_a_terminal_gets_colours_unless_they_are_unwanted(colour: bool, monkeypa
 
 def test_hostile_keys_are_escaped_too() -> None:
     assert json_text({HOSTILE: 1}).isprintable() is False  # the line breaks
-    assert all(one.isprintable() or one == "\n" for one in json_text({HOSTILE: 1}))
+    assert all(character.isprintable() or character == "\n" for character in json_text({HOSTILE: 1}))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_length_has_one_unit() -> None:
 
 
 def test_where_nobody_can_be_asked_a_command_needs_yes() -> None:
-    with pytest.raises(StartError, match=r"nothing was done: to break job 1, give --yes"):
+    with pytest.raises(StartError, match=r"nothing was done: give --yes to break job 1"):
         confirm(parser().parse_args(["jobs", "break", "1"]), "break job 1")
     confirm(parser().parse_args(["jobs", "break", "1", "--yes"]), "break job 1")
 

@@ -14,8 +14,8 @@ from api.cli.process_channel import Channel, ChannelClosed
 
 
 @asynccontextmanager
-async def pair(told: list[Any]) -> AsyncIterator[tuple[Channel, Channel]]:
-    """`double` is answered; `both` asks back first; `never` has no answer."""
+async def pair(output: list[Any]) -> AsyncIterator[tuple[Channel, Channel]]:
+    """Two connected ends. `double` is answered; `both` asks a question first; `never` has no answer."""
 
     async def double(value: int) -> int:
         return 2 * value
@@ -27,7 +27,7 @@ async def pair(told: list[Any]) -> AsyncIterator[tuple[Channel, Channel]]:
         await asyncio.Event().wait()
 
     asking = Channel(answers={"double": double}, notices={})
-    answering = Channel(answers={"double": double, "both": both, "never": never}, notices={"say": told.append})
+    answering = Channel(answers={"double": double, "both": both, "never": never}, notices={"say": output.append})
     ends = socket.socketpair()
     for channel, end in zip((asking, answering), ends, strict=True):
         await channel.connect(end)
@@ -46,15 +46,15 @@ async def test_questions_in_both_directions_at_the_same_time() -> None:
 
 
 async def test_a_notice_larger_than_the_buffers_arrives_before_the_end() -> None:
-    told: list[Any] = []
-    async with pair(told) as (asking, answering):
+    output: list[Any] = []
+    async with pair(output) as (asking, answering):
         asking.tell("say", "x" * 3_000_000)
         await asking.close()
         await answering.ended()
-    assert [len(text) for text in told] == [3_000_000]
+    assert [len(text) for text in output] == [3_000_000]
 
 
-async def test_who_closes_answers_nobody() -> None:
+async def test_a_closed_end_answers_no_questions() -> None:
     async with pair([]) as (asking, answering):
         question = asyncio.create_task(asking.ask("never", seconds=30))
         await asking.ask("double", 1, seconds=30)

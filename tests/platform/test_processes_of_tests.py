@@ -1,4 +1,4 @@
-"""What `make test` does with tests that fail, end their process or break a fixture: it says so, and runs all others."""
+"""The behaviour of `make test` if tests fail, end their process or break a fixture: it reports this, and runs all other tests."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_after_it():
 
 
 def pytest_of(folder: Path, *arguments: str, **files: str) -> subprocess.CompletedProcess[str]:
-    """A run of these test files in two processes."""
+    """Run these test files in two processes."""
     (folder / "pytest.ini").touch()
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
@@ -86,8 +86,8 @@ def pytest_of(folder: Path, *arguments: str, **files: str) -> subprocess.Complet
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_every_test_is_run_once_and_every_failure_is_told(tmp_path: Path) -> None:
-    done = pytest_of(tmp_path, zero=_ENDS, also_zero=_ENDS, one=_TESTS, two=_TESTS, three=_TESTS)
+def test_every_test_is_run_once_and_every_failure_is_reported(tmp_path: Path) -> None:
+    done = pytest_of(tmp_path, zero=_ENDS, also_zero=_ENDS, first=_TESTS, second=_TESTS, third=_TESTS)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "8 failed, 12 passed, 3 skipped, 3 warnings" in done.stdout, done.stdout
     assert done.stdout.count("the process of the test ended with 7") == 5
@@ -98,14 +98,14 @@ def test_every_test_is_run_once_and_every_failure_is_told(tmp_path: Path) -> Non
 
 
 def test_a_fixture_of_the_session_that_breaks_at_its_end_is_an_error(tmp_path: Path) -> None:
-    done = pytest_of(tmp_path, one=_TESTS[: _TESTS.index("def test_fails")])
+    done = pytest_of(tmp_path, alone=_TESTS[: _TESTS.index("def test_fails")])
     assert done.returncode == 1
     assert "ValueError: the end of a fixture" in done.stdout
 
 
 def test_a_test_that_never_ends_is_aborted_and_shown(tmp_path: Path) -> None:
-    done = pytest_of(tmp_path, "--silence=10", one=_STUCK, two="def test_passes(): pass")
+    done = pytest_of(tmp_path, "--silence=10", stuck=_STUCK, passing="def test_passes(): pass")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "the process of the test ended with -6" in done.stdout
-    assert re.search(r'test_one\.py", line \d+ in test_never_ends', done.stderr), done.stderr
+    assert re.search(r'test_stuck\.py", line \d+ in test_never_ends', done.stderr), done.stderr

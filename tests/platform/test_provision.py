@@ -44,24 +44,24 @@ async def test_infrastructure_is_listed_shown_and_cancelled(inner: Core, call: C
         await provisioning.until(there, ProvisionState.PROVISIONED)
         provisioner.gate.clear()
         await provisioning.provision(waiting)
-        code, said, _ = await call("list")
+        code, output, _ = await call("list")
         assert code == 0
-        assert [line.split()[:2] for line in said.splitlines()[1:]] == [
+        assert [line.split()[:2] for line in output.splitlines()[1:]] == [
             [str(waiting), "PROVISIONING"],
             [str(there), "PROVISIONED"],
         ]
-        assert "its resources" in said.splitlines()[1]
+        assert "its resources" in output.splitlines()[1]
         listed = json.loads((await call("list", "--json"))[1])
-        assert [(one["eventId"], one["waitsFor"], one["resourcesUp"]) for one in listed] == [
+        assert [(row["eventId"], row["waitsFor"], row["resourcesUp"]) for row in listed] == [
             (str(waiting), "its resources", []),
             (str(there), None, ["origin-1", "encoder-1"]),
         ]
-        said = (await call("show", str(there)))[1]
-        assert ["origin-1", "origin", "yes", "yes", "198.51.100.8"] in [line.split() for line in said.splitlines()]
+        output = (await call("show", str(there)))[1]
+        assert ["origin-1", "origin", "yes", "yes", "198.51.100.8"] in [line.split() for line in output.splitlines()]
         shown = json.loads((await call("show", str(there), "--json"))[1])
-        assert [one["ipAddress"] for one in shown["resources"]] == ["198.51.100.8", "198.51.100.9"]
-        code, said, _ = await call("cancel", str(waiting), "--yes")
-        assert (code, said) == (0, f"the infrastructure of the Event {waiting} is TERMINATING\n")
+        assert [row["ipAddress"] for row in shown["resources"]] == ["198.51.100.8", "198.51.100.9"]
+        code, output, _ = await call("cancel", str(waiting), "--yes")
+        assert (code, output) == (0, f"the infrastructure of the Event {waiting} is TERMINATING\n")
         provisioner.gate.set()
         await provisioning.until(waiting, ProvisionState.TERMINATED)
         assert json.loads((await call("cancel", str(waiting), "--json", "--yes"))[1])["stateString"] == "TERMINATED"
@@ -79,7 +79,7 @@ async def test_a_plan_says_what_would_be_and_changes_nothing(inner: Core, call: 
     assert appended == 0
 
 
-async def test_what_cannot_be_is_said(inner: Core, call: Call) -> None:
+async def test_an_impossible_request_is_refused_with_a_reason(inner: Core, call: Call) -> None:
     provisioning = Provisioning(inner)
     missing = await provisioning.event(await provisioning.profile("origin-1"))
     assert (await call("plan", str(missing)))[1] in (
@@ -87,8 +87,8 @@ async def test_what_cannot_be_is_said(inner: Core, call: Call) -> None:
         "it would fail: neither terraform nor tofu is installed where the role provisioning runs\n",
     )
     for words, reason in (
-        (("show", str(missing)), "nobody has asked for infrastructure"),
-        (("cancel", str(missing)), "nobody has asked for infrastructure"),
+        (("show", str(missing)), "has never been provisioned"),
+        (("cancel", str(missing)), "has never been provisioned"),
         (("plan", str(UUID(int=9))), "no event"),
         (("plan", str(await provisioning.event(await provisioning.profile()))), "has no resources"),
     ):

@@ -64,13 +64,13 @@ def call(
 
 
 async def added(call: Call, name: str, target: str, **config: str) -> str:
-    code, said, error = await call("destination", "add", name, "--target", target, "--config", "-", typed=json.dumps(config))
+    code, output, error = await call("destination", "add", name, "--target", target, "--config", "-", typed=json.dumps(config))
     assert (code, error) == (0, "")
-    return said.split()[1]
+    return output.split()[1]
 
 
 async def film(inner: Core, *, mp4: Mp4State = Mp4State.AVAILABLE) -> UUID:
-    """An Event that says that it has a film."""
+    """Add an Event that claims to have a film."""
     event = new_id()
     await inner.executor.execute(AddOrUpdateEvent(event, {}, mp4_state=mp4, new=True), invocation=Invocation.by("admin"))
     return event
@@ -81,15 +81,15 @@ async def test_destinations_are_added_tested_and_listed(inner: Core, call: Call,
     config.write_text(json.dumps(S3))
     config.chmod(0o600)
     words = ("destination", "add", "Archive", "--target", "s3", "--config", config)
-    code, said, error = await call(*words)
+    code, output, error = await call(*words)
     assert (code, error) == (0, "")
-    archive = said.split()[1]
+    archive = output.split()[1]
     share = await added(call, "Share", "FILESYSTEM", path="out")
     code, refused, error = await call("destination", "test", "Archive")
     assert (code, refused) == (1, "")
     assert error.startswith("medialedger: action required: ")
     tested = await call("destination", "test", share)
-    assert tested == (0, "Share is active: the target was reached as it is configured\n", "")
+    assert tested == (0, "Share is active: the target was reached with this configuration\n", "")
     assert list((published / "out").iterdir()) == []
     table = (await call("destination", "list"))[1]
     assert [line.split() for line in table.splitlines()[1:]] == [
@@ -102,20 +102,20 @@ async def test_destinations_are_added_tested_and_listed(inner: Core, call: Call,
     code, _, open_to_others = await call(*words)
     assert code == 1
     assert "chmod 600" in open_to_others
-    shown = (said, error, table, listed, open_to_others, await logged(inner))
+    shown = (output, error, table, listed, open_to_others, await logged(inner))
     assert not [text for text in shown if MARKED in str(text)]
 
 
-async def test_what_cannot_be_a_destination_is_said(inner: Core, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_invalid_destination_is_refused_with_a_reason(inner: Core, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     for target, config, reason in (
         ("S3", "{}", "destinationJson.bucket: "),
         ("S3", "[]", "destinationJson: "),
         ("SFTP", '{"path": "../up"}', "destinationJson.path: may not contain `..`"),
     ):
-        code, said, error = await call("destination", "add", "Archive", "--target", target, "--config", "-", typed=config)
-        assert (code, said) == (1, "")
+        code, output, error = await call("destination", "add", "Archive", "--target", target, "--config", "-", typed=config)
+        assert (code, output) == (1, "")
         assert reason in error
-    assert (await call("destination", "test", "nowhere"))[2] == "medialedger: there is no destination 'nowhere'\n"
+    assert (await call("destination", "test", "nowhere"))[2] == "medialedger: the destination 'nowhere' does not exist\n"
     monkeypatch.delenv("MEDIALEDGER_FILESYSTEM_ROOT")
     code, _, error = await call("destination", "add", "Share", "--target", "FILESYSTEM", "--config", "-", typed='{"path": "out"}')
     assert code == 1
@@ -123,22 +123,22 @@ async def test_what_cannot_be_a_destination_is_said(inner: Core, call: Call, mon
     for words in (("Archive", "--target", "FTP"), (" ", "--target", "S3"), ("x" * 601, "--target", "S3")):
         with pytest.raises(SystemExit):
             await call("destination", "add", *words, "--config", "-")
-    assert not [one for one in await logged(inner) if one.topic.startswith("destination.")]
+    assert not [event for event in await logged(inner) if event.topic.startswith("destination.")]
 
 
-async def test_what_cannot_be_published_is_said(inner: Core, call: Call) -> None:
+async def test_an_impossible_publication_is_refused_with_a_reason(inner: Core, call: Call) -> None:
     await added(call, "Share", "FILESYSTEM", path="out")
     for event, name, text, reason in (
         (new_id(), "Share", "{}", "no event"),
         (await film(inner, mp4=Mp4State.NONE), "Share", "{}", "has no MP4 file that is available"),
-        (await film(inner), "Nowhere", "{}", "there is no destination 'Nowhere'"),
+        (await film(inner), "Nowhere", "{}", "the destination 'Nowhere' does not exist"),
         (await film(inner), "Share", '{"title": 1}', "publications[0].publicationJson.title: must be a string"),
     ):
-        code, said, error = await call("publish", event, name, "--text", "-", typed=text)
-        assert (code, said) == (1, "")
+        code, output, error = await call("publish", event, name, "--text", "-", typed=text)
+        assert (code, output) == (1, "")
         assert reason in error
-    code, said, error = await call("publish", await film(inner), "Share")
-    assert (code, said.split()[0]) == (1, "publication")
+    code, output, error = await call("publish", await film(inner), "Share")
+    assert (code, output.split()[0]) == (1, "publication")
     assert error == "medialedger: the publication is FailedDestination: the destination is not active\n"
 
 
@@ -157,44 +157,44 @@ async def test_a_film_is_published_and_followed(engine: Core, call: Call, media_
     (media_root / str(event)).chmod(0o755)
     (media_root / str(event) / f"{event}.mp4").write_bytes(FILM)
     (media_root / str(event) / f"{event}.mp4").chmod(0o644)
-    code, said, error = await call("publish", event, "Share", "--follow", "--text", "-", typed='{"title": "Final"}')
+    code, output, error = await call("publish", event, "Share", "--follow", "--text", "-", typed='{"title": "Final"}')
     assert (code, error) == (0, "")
     [file] = (published / "out").iterdir()
     assert file.read_bytes() == FILM
-    assert said.splitlines()[-2:] == ["Completed", file.name]
-    assert "publication_upload of admin is completed" in said
+    assert output.splitlines()[-2:] == ["Completed", file.name]
+    assert "publication_upload of admin is completed" in output
     (media_root / str(event) / f"{event}.mp4").unlink()
-    code, said, error = await call("publish", event, "Share")
+    code, output, error = await call("publish", event, "Share")
     assert (code, error) == (0, "")
-    publication, job = said.splitlines()[0].split()[1], said.splitlines()[1].split()[5].rstrip(":")
-    assert said.splitlines()[1].endswith(f"`medialedger jobs watch {job}` shows how far it is")
-    found = await PublicationQueries(engine.database).find(UUID(publication))
-    assert found is not None
-    assert (found.job, found.client) == (int(job), "admin")
+    publication, job = output.splitlines()[0].split()[1], output.splitlines()[1].split()[5].rstrip(":")
+    assert output.splitlines()[1].endswith(f"`medialedger jobs watch {job}` shows its progress")
+    publication_row = await PublicationQueries(engine.database).find(UUID(publication))
+    assert publication_row is not None
+    assert (publication_row.job, publication_row.client) == (int(job), "admin")
 
 
 async def test_an_interrupted_command_leaves_the_upload(inner: Core, database_url: str, call: Call, tmp_path: Path) -> None:
-    """No worker runs, so the command waits."""
+    """No worker is running, so the command waits."""
     await added(call, "Share", "FILESYSTEM", path="out")
     assert (await call("destination", "test", "Share"))[0] == 0
     event = await film(inner)
     words = ("publish", str(event), "Share", "--follow")
     pipe = asyncio.subprocess.PIPE
-    one = await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "api.cli.main", *words, stdout=pipe, stderr=pipe, env=os.environ
     )
     try:
         async with asyncio.timeout(SOON):
-            assert one.stdout is not None
-            publication = UUID((await one.stdout.readline()).decode().split()[1])
-            assert b"publication_upload of admin is queued" in await one.stdout.readline()
-            one.send_signal(signal.SIGINT)
-            error = (await one.communicate())[1].decode()
+            assert process.stdout is not None
+            publication = UUID((await process.stdout.readline()).decode().split()[1])
+            assert b"publication_upload of admin is queued" in await process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            error = (await process.communicate())[1].decode()
     finally:
-        if one.returncode is None:
-            one.kill()
-    assert one.returncode == 130
-    found = await PublicationQueries(inner.database).find(publication)
-    assert found is not None
-    assert found.state.name == "Processing"
-    assert error == f"medialedger: the upload goes on; `medialedger jobs watch {found.job}` shows how far it is\n"
+        if process.returncode is None:
+            process.kill()
+    assert process.returncode == 130
+    row = await PublicationQueries(inner.database).find(publication)
+    assert row is not None
+    assert row.state.name == "Processing"
+    assert error == f"medialedger: the upload continues; `medialedger jobs watch {row.job}` shows its progress\n"

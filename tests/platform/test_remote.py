@@ -67,7 +67,7 @@ def test_events_are_listed_shown_and_compared(call: Call, http: httpx.Client) ->
     assert call("events", "history", event)[1].count("  by admin  in ") == 2
     code, _, err = call("events", "show", event, "--at", "v9")
     assert (code, "has no version 9" in err) == (1, True)
-    assert call("events", "show", "unknown") == (1, "", "medialedger: there is no Event unknown\n")
+    assert call("events", "show", "unknown") == (1, "", "medialedger: the Event unknown does not exist\n")
 
 
 def test_a_job_is_submitted_shown_and_controlled(call: Call) -> None:
@@ -77,7 +77,7 @@ def test_a_job_is_submitted_shown_and_controlled(call: Call) -> None:
     assert call("jobs", "break", job, "--yes") == (0, f"job {job} is broken\n", "")
     assert call("jobs", "resume", job) == (0, f"job {job} is queued\n", "")
     assert call("jobs", "show", job)[1].startswith(f"job {job}  queued  probe_media of admin\n")
-    assert f"job {job} is run again as job" in call("jobs", "rerun", job, "--yes")[1]
+    assert f"job {job} is rerun as job" in call("jobs", "rerun", job, "--yes")[1]
     assert "admin broke the job" in call("jobs", "logs", job)[1]
     code, _, err = call("jobs", "submit", "probe_media", "content_id=film", "fil=a.mp4")
     assert (code, "parameters.fil: is not a parameter of this workflow; did you mean file?" in err) == (1, True)
@@ -93,7 +93,7 @@ def test_webhooks_are_found_by_the_beginning_of_their_ids(call: Call, http: http
     assert (health["webhookId"], health["circuit"]) == (webhook, "closed")
     assert call("webhooks", "deliveries", "--failed") == (0, "", "no deliveries\n")
     assert "--event needs a WEBHOOK" in call("webhooks", "deliveries", "--event", webhook)[2]
-    assert call("webhooks", "deliveries", "zz")[2] == "medialedger: there is no webhook zz\n"
+    assert call("webhooks", "deliveries", "zz")[2] == "medialedger: no webhook has the id zz\n"
 
 
 def test_the_log_is_read_and_taken_away(call: Call, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_clients_and_destinations(call: Call) -> None:
     key = call("client", "add", "playout", "--role", "viewer")[1].strip()
     assert key
     listed = json.loads(call("client", "list", "--json")[1])
-    identity = next(one for one in listed if one["name"] == "playout")["keys"][0]["keyId"]
+    identity = next(client for client in listed if client["name"] == "playout")["keys"][0]["keyId"]
     assert key not in call("client", "list")[1]
     assert call("client", "revoke", "playout", identity[:6], "--yes") == (0, "revoked\n", "")
     assert call("client", "revoke", "playout", "--yes") == (0, "revoked\n", "")
@@ -129,7 +129,7 @@ def test_a_wrong_key_is_one_line(call: Call, monkeypatch: pytest.MonkeyPatch) ->
 def test_status_tells_what_the_api_tells(call: Call) -> None:
     code, shown, _ = call("status", "--json")
     assert code in (0, 4)
-    assert [one["name"] for one in json.loads(shown)] == [
+    assert [finding["name"] for finding in json.loads(shown)] == [
         "product",
         "database",
         "log",
@@ -143,7 +143,7 @@ def test_status_tells_what_the_api_tells(call: Call) -> None:
 
 
 def test_what_is_followed_ends_on_ctrl_c(product: ProductThread, tmp_path: Path) -> None:
-    """The first entries are printed at once; then it waits, and its end is no error."""
+    """The first entries are printed at once; then the command waits, and its end is no error."""
     environment = {"MEDIALEDGER_URL": product.address, "MEDIALEDGER_API_KEY": product.key, "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "api.cli.main", "audit", "events", "--follow", "-o", "ndjson"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as following:

@@ -1,4 +1,4 @@
-"""What commands say of servers that answer badly, or are none."""
+"""The messages of commands about servers that answer badly, or are not the product."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ESCAPE = "\x1b[2J"
 
 @contextmanager
 def served(*answers: bytes | Callable[[socket.socket], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that answers its connections so, one after the other. Also the requests that it got."""
+    """Run a server that gives its connections these answers one after the other. Yield its address and the received requests."""
     requests: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -44,21 +44,25 @@ def answer(status: str, body: bytes, *, kind: str = "application/json", more: st
 
 
 @pytest.mark.parametrize(
-    ("said", "expected", "status"),
+    ("answer_bytes", "expected", "status"),
     [
-        (answer("200 OK", b"<html>", kind="text/html"), "answers with text/html: it is no medialedger, or something stands", 0),
+        (answer("200 OK", b"<html>", kind="text/html"), "answers with text/html: it is not a medialedger, or there is a proxy", 0),
         (answer("200 OK", b"{"), "answers with no JSON", 0),
         (answer("200 OK", b"[" * 100_000), "answers with no JSON", 0),
         (answer("200 OK", b'{"results": 7}'), "answers with no list of objects", 0),
         (answer("200 OK", b"[1]"), "answers with no list of objects", 0),
-        (answer("302 Found", b"", more="Location: https://evil.example/\r\n"), "a redirect to https://evil.example/; name", 302),
+        (
+            answer("302 Found", b"", more="Location: https://evil.example/\r\n"),
+            "a redirect to https://evil.example/; use that address",
+            302,
+        ),
         (
             answer("401 No", b'{"detail": "The API key is not valid."}'),
-            "refuses this caller: The API key is not valid (",
+            "rejected the API key: The API key is not valid (",
             401,
         ),
-        (answer("403 No", b'{"detail": "This call needs the role admin."}'), "may not do that: This call needs", 403),
-        (answer("404 No", b'{"type": "about:blank"}'), "has no /api/event/: it runs another version, or is no medialedger", 404),
+        (answer("403 No", b'{"detail": "This call needs the role admin."}'), "is not allowed to do that: This call needs", 403),
+        (answer("404 No", b'{"type": "about:blank"}'), "has no /api/event/: it runs another version, or is not a medialedger", 404),
         (answer("404 No", b"<html>", kind="text/html"), "has no /api/event/: it runs another version", 404),
         (answer("404 No", b'{"type": "/problems/not-found", "detail": "There is no x."}'), "There is no x", 404),
         (answer("400 No", b'{"errors": [{"field": "a", "message": "b"}, {"field": "c", "message": "d"}]}'), "a: b; c: d", 400),
@@ -69,11 +73,11 @@ def answer(status: str, body: bytes, *, kind: str = "application/json", more: st
         (answer("409 No", f'{{"detail": "{ESCAPE}"}}'.encode().replace(b"\x1b", b"\\u001b")), r"\x1b[2J", 409),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP", 0),
         (b"", "closed the connection without an answer", 0),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[]", "sends an answer that ends too early", 0),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[]", "sent an answer that ended too early", 0),
     ],
 )
-def test_an_answer_that_is_none_is_one_plain_sentence(said: bytes, expected: str, status: int) -> None:
-    with served(said) as (url, _), pytest.raises(ApiError) as refusal:
+def test_an_unusable_answer_is_one_plain_sentence(answer_bytes: bytes, expected: str, status: int) -> None:
+    with served(answer_bytes) as (url, _), pytest.raises(ApiError) as refusal:
         HttpApi(url, None).documents("/api/event/")
     assert expected in str(refusal.value)
     assert str(refusal.value).isprintable()
@@ -91,7 +95,7 @@ def test_an_endless_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
         except OSError:
             return
 
-    with served(endless) as (url, _), pytest.raises(ApiError, match="sends an answer of more than 1 MiB"):
+    with served(endless) as (url, _), pytest.raises(ApiError, match="sent an answer of more than 1 MiB"):
         HttpApi(url, None).get("/api/event/")
 
 
@@ -111,7 +115,7 @@ def test_a_next_page_elsewhere_gets_no_key() -> None:
     "url",
     ["", "x", "ftp://a", "http://", "http://a:b@c", "http://a?b=c", "http://a#b", "http://a:99999", "http://a b", "http://\x1b"],
 )
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(StartError, match="the address"):
         checked_url(url)
 
@@ -119,11 +123,11 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 def test_the_key_is_not_shown_and_has_only_characters_of_keys() -> None:
     assert "the-key" not in repr(HttpApi("http://127.0.0.1:1", "the-key"))
     for key in ("a\nb", "ü", " "):
-        with pytest.raises(StartError, match="characters that no key has"):
+        with pytest.raises(StartError, match="contains invalid characters"):
             HttpApi("http://127.0.0.1:1", key)
 
 
-def test_nothing_that_listens_is_said() -> None:
+def test_a_closed_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(ApiError, match=f"nothing listens at http://127.0.0.1:{port}"):

@@ -49,8 +49,8 @@ async def test_records_count_up_to_the_place_where_a_later_epoch_begins(inner: C
         assert await asyncio.to_thread(main, ["restored", "--since", since]) == 0
     now = await timeline(inner.database)
     assert now.origin == Origin(log, 3)
-    held = {epoch: [position for position in range(1, 6) if now.holds(position, Origin(log, epoch))] for epoch in (1, 2, 3, 4)}
-    assert held == {1: [1, 2], 2: [1, 2], 3: [1, 2, 3, 4, 5], 4: []}
+    positions = {epoch: [position for position in range(1, 6) if now.holds(position, Origin(log, epoch))] for epoch in (1, 2, 3, 4)}
+    assert positions == {1: [1, 2], 2: [1, 2], 3: [1, 2, 3, 4, 5], 4: []}
 
 
 async def test_the_running_product_may_not_begin_an_epoch(inner: Core) -> None:

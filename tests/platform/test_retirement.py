@@ -1,4 +1,4 @@
-"""A process whose successor is there: no request that comes on a connection which a proxy still holds is lost."""
+"""A process with a successor loses no request that arrives on a connection which a proxy still keeps open."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _REQUEST = b"POST /thing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\
 
 
 class Answering:
-    """Says `ok`; while `held` is closed it waits before."""
+    """Answers `ok`, after waiting while `gate` is not set."""
 
     def __init__(self) -> None:
-        self.held = asyncio.Event()
-        self.held.set()
+        self.gate = asyncio.Event()
+        self.gate.set()
         self.asked = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked += 1
-        await self.held.wait()
+        await self.gate.wait()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
 
 class Caller:
-    """One connection that is kept, as a proxy keeps it."""
+    """A connection that is kept open, as by a proxy."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
     async def head(self) -> str:
-        """Of the next response, whose body is read as well."""
+        """Return the head of the next response, and read its body too."""
         async with asyncio.timeout(60):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
             assert await self.reader.readexactly(2) == b"ok"
@@ -71,21 +71,21 @@ async def server(app: Answering) -> AsyncIterator[Server]:
 
 
 async def caller(server: Server) -> Caller:
-    found = Caller(*await asyncio.open_connection(*server.servers[0].sockets[0].getsockname()))
-    assert "connection: close" not in await found.call()
-    return found
+    connection = Caller(*await asyncio.open_connection(*server.servers[0].sockets[0].getsockname()))
+    assert "connection: close" not in await connection.call()
+    return connection
 
 
 async def test_each_connection_has_one_more_answer_which_says_that_it_is_the_last(server: Server, app: Answering) -> None:
     idle, busy, unused = [await caller(server) for _ in range(3)]
-    app.held.clear()
+    app.gate.clear()
     busy.writer.write(_REQUEST)
     while app.asked < 4:  # noqa: ASYNC110 - until its head was read
         await asyncio.sleep(0)
     retiring = asyncio.create_task(server.retire(600))
     while server.servers[0].is_serving():  # noqa: ASYNC110
         await asyncio.sleep(0)
-    app.held.set()
+    app.gate.set()
     for each, head in ((busy, await busy.head()), (idle, await idle.call())):
         assert "connection: close" in head
         assert await each.is_closed()

@@ -1,4 +1,4 @@
-"""What root does beside another account: it writes nothing where the account may write, and lets only the account through."""
+"""The actions of root for another account: it writes nothing where the account may write, and grants access only to the account."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def used(tmp_path: Path, initialised: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def account() -> pwd.struct_passwd:
-    found = system_account(SYSTEM_USER)
-    assert found is not None, "as root"
-    return found
+    entry = system_account(SYSTEM_USER)
+    assert entry is not None, "as root"
+    return entry
 
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A file of root's."""
+    """A file that belongs to root."""
     file = tmp_path / "victim"
     file.write_text("of root")
     file.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Starting and stopping as a person or a supervisor does it: real processes, real signals, a real database."""
+"""Starting and stopping like a person or a supervisor does: with real processes, signals and a real database."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Running:
     def __init__(self, process: subprocess.Popen[str], screen: str) -> None:
         self.process = process
         self.screen = screen
-        found = re.search(r"http://127\.0\.0\.1:\d+", screen)
-        assert found is not None, screen
-        self.address = found[0]
+        match = re.search(r"http://127\.0\.0\.1:\d+", screen)
+        assert match is not None, screen
+        self.address = match[0]
 
     def refuses(self) -> bool:
-        """Not connected, or connected in the moment of closing and dropped."""
+        """Return True if no connection is made, or if it is dropped at once during the closing of the socket."""
         try:
             httpx.get(self.address, timeout=60, verify=False)
         except httpx.TransportError:
@@ -120,7 +120,7 @@ def test_a_second_interrupt_does_not_wait(running: Running, home: Path) -> None:
     assert not EmbeddedPostgres(home).running
 
 
-def test_somebody_who_holds_ctrl_c_down_sees_one_line(running: Running, home: Path) -> None:
+def test_a_held_ctrl_c_prints_one_line(running: Running, home: Path) -> None:
     def ended() -> bool:
         running.process.send_signal(signal.SIGINT)
         return running.process.poll() is not None

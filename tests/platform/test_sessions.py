@@ -55,33 +55,33 @@ async def test_the_list_shows_what_of_a_playlist_is_on_the_air(
     VALUES ('encoder', 'c', 1, 'e', 1, 7, 'running', 'here', now(), now(), %s::jsonb)
     """
     await inner.database.execute(sql, (json.dumps({"encoders": [{"bytes": 5, "playout": playout}]}),))
-    code, said, _ = await call("list")
+    code, output, _ = await call("list")
     assert code == 0
-    assert re.split("  +", said.splitlines()[1].strip())[8:10] == ["5 B", shown]
+    assert re.split("  +", output.splitlines()[1].strip())[8:10] == ["5 B", shown]
 
 
 async def test_sessions_are_listed_and_one_is_stopped_by_its_channel_or_its_event(inner: Core, call: Call) -> None:
     world = World()
     first, second, third = [await an_event(inner, number) for number in (1, 2, 3)]
-    async with member(inner.database, world) as one:
+    async with member(inner.database, world) as worker:
         for key in (first, second, third):
             await go_live(inner, key)
         await until(world.has_reported("started", 3))
-        await until(lambda: one.worker._reported > 0)
-        code, said, _ = await call("list")
+        await until(lambda: worker.worker._reported > 0)
+        code, output, _ = await call("list")
         assert code == 0
-        assert [line.split()[4] for line in said.splitlines()] == ["STATE", *["running"] * 3]
+        assert [line.split()[4] for line in output.splitlines()] == ["STATE", *["running"] * 3]
         listed = json.loads((await call("list", "--json"))[1])
-        assert {one["owner"] for one in listed} == {str(first), str(second), str(third)}
+        assert {worker["owner"] for worker in listed} == {str(first), str(second), str(third)}
         for target in (str(first), str(channel_of(second)), f"channel {channel_of(third).int}"):
-            code, said, error = await call("stop", target, "--yes")
+            code, output, error = await call("stop", target, "--yes")
             assert (code, error) == (0, "")
-            assert "its state stays LIVE_UNPUBLISHED" in said
-        await until(lambda: not one.worker.sessions)
+            assert "its state stays LIVE_UNPUBLISHED" in output
+        await until(lambda: not worker.worker.sessions)
     assert {row[2] for row in await rows(inner)} == {"stopped"}
-    found = await inner.streams.load(MediaEvent.stream(first))
-    assert isinstance(found, MediaEvent)
-    assert found.details.state is EventState.LIVE_UNPUBLISHED
+    event = await inner.streams.load(MediaEvent.stream(first))
+    assert isinstance(event, MediaEvent)
+    assert event.details.state is EventState.LIVE_UNPUBLISHED
     actors = await inner.database.rows("SELECT DISTINCT metadata->>'actor' FROM events WHERE topic = 'event.channel_released'")
     assert [actor.partition(":")[0] for (actor,) in actors] == ["shell"]
 
@@ -91,7 +91,7 @@ async def test_what_is_not_on_the_air_cannot_be_stopped(inner: Core, call: Call)
     for target, reason in (
         (str(event), "is not on the air"),
         ("nowhere", "no Event is on the air"),
-        (str(UUID(int=9)), "none has"),
+        (str(UUID(int=9)), "no Event has this id"),
     ):
         code, _, error = await call("stop", target, "--yes")
         assert code == 1

@@ -214,7 +214,7 @@ def test_a_bucket_that_cannot_be_one_is_refused(text: str) -> None:
         Settings.from_env({"MEDIALEDGER_MEDIA_ROOT": text})
 
 
-def test_half_of_a_key_is_refused() -> None:
+def test_an_access_key_without_its_secret_is_refused() -> None:
     with pytest.raises(SettingsError, match="MEDIALEDGER_S3_SECRET_KEY must be set together"):
         Settings.from_env({"MEDIALEDGER_S3_ACCESS_KEY": "id"})
 

@@ -1,4 +1,4 @@
-"""Who did it in a shell, as the audit shows it."""
+"""The actor of actions in a shell, as shown in the audit."""
 
 from __future__ import annotations
 

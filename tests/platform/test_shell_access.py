@@ -1,4 +1,4 @@
-"""The key of the home's own shells, and who could get hold of it."""
+"""The key of the home's own shells, and the accounts that could obtain it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ with lock_home(home):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """As `up` of this process has locked it."""
+    """A home that the `up` of this process has locked."""
     with lock_home(tmp_path):
         announce(tmp_path, url=URL, database=None)
         yield tmp_path
@@ -82,11 +82,11 @@ def test_what_ended_leaves_no_key(tmp_path: Path) -> None:
     with lock_home(tmp_path):
         announce(tmp_path, url=URL, database=None)
         running = running_product(tmp_path)
-        kept, lock = ((tmp_path / name).read_bytes() for name in ("running.json", "lock"))
+        contents, lock = ((tmp_path / name).read_bytes() for name in ("running.json", "lock"))
     assert running is not None
     assert not (tmp_path / "running.json").exists()
     (tmp_path / "running.json").touch(mode=0o600)
-    (tmp_path / "running.json").write_bytes(kept)  # as after a kill
+    (tmp_path / "running.json").write_bytes(contents)  # as after a kill
     assert running_product(tmp_path) is None
     number, start = lock.split(b"\n")[:2]
     assert number == str(os.getpid()).encode(), "it is for people"
@@ -102,9 +102,9 @@ def test_what_ended_leaves_no_key(tmp_path: Path) -> None:
 
 
 def test_another_process_is_told_and_announces_nothing(home: Path) -> None:
-    told = subprocess.run([sys.executable, "-c", ELSEWHERE, str(home)], capture_output=True, text=True, check=True, timeout=60)
-    found, other = told.stdout.split()
-    assert found == "True"
+    done = subprocess.run([sys.executable, "-c", ELSEWHERE, str(home)], capture_output=True, text=True, check=True, timeout=60)
+    address, other = done.stdout.split()
+    assert address == "True"
     running = running_product(home)
     assert running is not None
     assert running.url == URL
@@ -115,7 +115,7 @@ def test_another_process_is_told_and_announces_nothing(home: Path) -> None:
 
 
 def test_a_product_of_an_ordinary_user_is_found_though_nobody_may_look_into_it(tmp_path: Path) -> None:
-    """Root may look into any process, so this is of the account of steps, which can read the product."""
+    """The test uses the account of steps, which can read the product, because root may examine any process."""
     account, _ = step_account(tmp_path / "media", jobs=".jobs", home=tmp_path)
     own = Path(mkdtemp(prefix="medialedger-ordinary-", dir="/tmp"))
     user: dict[str, Any] = {}
@@ -137,8 +137,8 @@ def test_the_same_address_in_another_network_is_another_machine(home: Path) -> N
     command = ["unshare", "--user", "--map-current-user", "--net", sys.executable, "-c", ELSEWHERE, str(home)]
     if subprocess.run([*command[:4], "true"], capture_output=True, check=False, timeout=60).returncode != 0:
         not_run("a network namespace", "sysctl user.max_user_namespaces")
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert told.stdout.split()[0] == "False"
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split()[0] == "False"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])

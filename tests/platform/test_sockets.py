@@ -18,11 +18,11 @@ def test_the_kernel_distributes_connections_over_all_copies() -> None:
             sock.listen()
             sock.setblocking(False)
         callers = [socket.create_connection(listening[0].getsockname()) for _ in range(60)]
-        accepted = [[one for one in map(_accepted, [sock] * 60) if one] for sock in listening]
+        accepted = [[connection for connection in map(_accepted, [sock] * 60) if connection] for sock in listening]
         assert sum(map(len, accepted)) == 60
         assert all(accepted)
-        for one in (*callers, *(each for some in accepted for each in some)):
-            one.close()
+        for connection in (*callers, *(each for some in accepted for each in some)):
+            connection.close()
 
 
 def _accepted(sock: socket.socket) -> socket.socket | None:

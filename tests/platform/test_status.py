@@ -37,7 +37,7 @@ def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 
 @pytest.fixture
 async def running(inner: Core) -> None:
-    """Another process of the product is on the database."""
+    """Another process of the product on the database."""
     values = (uuid4(), BUILD, "another-host", 1)
     await inner.database.execute("INSERT INTO builds (process, build, host, pid, seen_at) VALUES (%s, %s, %s, %s, now())", values)
 
@@ -66,9 +66,9 @@ async def test_what_needs_attention_is_told_with_the_command_that_shows_it(inner
     await start(inner, job)
     await fail(inner, job)
     code, out, _ = await call("--json")
-    found = {one["name"]: one for one in json.loads(out)}
-    assert (code, found["jobs"]["text"]) == (4, "1 failed")
-    assert found["jobs"]["attention"] == "1 job has failed. `medialedger jobs list --failed`"
+    findings = {finding["name"]: finding for finding in json.loads(out)}
+    assert (code, findings["jobs"]["text"]) == (4, "1 failed")
+    assert findings["jobs"]["attention"] == "1 job has failed. `medialedger jobs list --failed`"
 
 
 async def test_without_a_database_it_says_so(

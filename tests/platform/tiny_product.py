@@ -1,7 +1,7 @@
-"""The smallest product that `serve` can run, in a process of its own: `python tiny_product.py`, settings in the environment.
+"""The smallest product that `serve` can run, as a separate process: `python tiny_product.py`, with settings in the environment.
 
-`/held` answers only once the file HOME/go exists, and makes HOME/held while it waits: a test can tell that a request is under way.
-`/endless` is a stream of events that never ends by itself.
+`/held` answers only once the file HOME/go exists, and creates HOME/held while it waits, so that a test can detect the request under
+way. `/endless` is a stream of events that never ends on its own.
 """
 
 from __future__ import annotations

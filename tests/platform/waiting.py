@@ -1,4 +1,4 @@
-"""Waiting for other processes: always for a condition, never for a fixed time."""
+"""Functions that wait for other processes, always for a condition and never for a fixed time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def until(condition: Callable[[], object], *, seconds: float = 120) -> None:
 
 
 def pauses() -> Iterator[float]:
-    """Seconds between looks at a condition: more and more, for each look takes the processor from what is waited for."""
+    """Yield increasing pauses in seconds between checks of a condition, because each check takes the processor from the awaited
+    process."""
     length = 0.005
     while True:
         yield length
@@ -32,7 +33,7 @@ def pauses() -> Iterator[float]:
 
 
 def python(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """A process of this interpreter that finds the product; of the MEDIALEDGER_… variables it sees only those given."""
+    """Start this interpreter as a process that finds the product. It sees only the given MEDIALEDGER_… variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
     return subprocess.Popen(
         [sys.executable, *arguments],

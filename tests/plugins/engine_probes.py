@@ -1,5 +1,4 @@
-"""Workflows for tests of the job engine: installed by putting this folder on the path of modules, as third parties install
-theirs."""
+"""Workflows for tests of the job engine. They are installed like those of third parties, by adding this folder to the path."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ Context = StepContext[Any]
 
 
 def nothing(context: Context) -> None:
-    """What remains is what the engine costs."""
+    """Do nothing, so that only the cost of the engine remains."""
 
 
 def write(context: Context) -> StepResult:
-    """Publishes a file that says which run made it."""
+    """Publish a file that names the run that made it."""
     name = f"{context.job.id}-{context.task}.txt"
     made = context.workspace / name
     made.write_text(f"{context.job.id} {context.task} {context.run_number}\n")
@@ -31,13 +30,13 @@ class Seconds(JobParameters):
 
 
 def wait(context: StepContext[Seconds]) -> None:
-    """Until the time is over, or it is asked to end."""
+    """Wait until the time is over, or until the step is asked to end."""
     end = time.monotonic() + context.parameters.seconds
-    while (left := end - time.monotonic()) > 0:
-        context.progress(1 - left / context.parameters.seconds, "waiting")
+    while (remaining := end - time.monotonic()) > 0:
+        context.progress(1 - remaining / context.parameters.seconds, "waiting")
         if context.cancelled:
             raise StepCancelled
-        time.sleep(min(0.01, left))
+        time.sleep(min(0.01, remaining))
 
 
 class Reading(JobParameters):
@@ -50,10 +49,10 @@ def keep(context: Context) -> None:
 
 
 def read(context: StepContext[Reading]) -> StepResult:
-    """A file of the media root and one of an earlier step."""
-    file, kept = context.path(context.parameters.file), context.job_file("kept.txt")
+    """Read a file of the media root and a file of an earlier step."""
+    file, earlier = context.path(context.parameters.file), context.job_file("kept.txt")
     made = context.workspace / "read"
-    made.write_text(f"{file.read_text()} and {kept.read_text()}" if file.exists() else "nothing")
+    made.write_text(f"{file.read_text()} and {earlier.read_text()}" if file.exists() else "nothing")
     context.publish(made, f"{context.job.id}-read.txt")
     return StepResult()
 
@@ -64,20 +63,20 @@ class Failures(JobParameters):
 
 
 def fail(context: StepContext[Failures]) -> StepResult:
-    """As often as it is told, then no more."""
+    """Fail as often as the parameters say, then succeed."""
     if context.run_number <= context.parameters.times:
         raise StepFailed(f"failed as it was told, run {context.run_number}", final=context.parameters.final)
     return StepResult(message="at last")
 
 
 def use_kept(context: StepContext[Failures]) -> StepResult:
-    """Fails first, and then reads what the step before it has kept."""
+    """Fail first, then read the file that the previous step has kept."""
     fail(context)
     return StepResult(message=context.job_file("kept.txt").read_text())
 
 
 def go_on(context: Context) -> StepResult:
-    """Its first run leaves a file, the second one fails before it has a workspace."""
+    """Leave a file in the first run, and fail in the second run before it has a workspace."""
     if context.run_number == 1:
         (context.workspace / "left").touch()
     if context.run_number < 3:
@@ -91,7 +90,7 @@ class Claim(JobParameters):
 
 
 def claim(context: StepContext[Claim]) -> StepResult:
-    """Its process was taken over: it declares what no step could."""
+    """Declare results that no step could have, as a process that was taken over would."""
     write(context)
     (output,) = context._outputs.values()
     name = context.parameters.name.format(job=context.job.id)
