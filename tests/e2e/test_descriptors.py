@@ -107,7 +107,8 @@ async def test_under_a_hard_limit_connections_are_refused_before_files_run_out(
     ]
     most = LOW - 256
     assert warnings == [
-        f"MEDIALEDGER_CONNECTIONS is 10000, but the process may have only {LOW} open files: at most {most} connections are taken; "
+        f"MEDIALEDGER_CONNECTIONS is 10000, but the process may have only {LOW} open files: at most {most} connections are "
+        "accepted; "
         "raise the hard limit"
     ]
     answers, written, opened = await all_at_once(product)

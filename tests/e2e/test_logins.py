@@ -16,7 +16,7 @@ from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "a-key-of-an-operator"
 FORBIDDEN = ("DELETE FROM events", "RESET ROLE; DROP TABLE events", "COPY (SELECT 1) TO PROGRAM 'true'", "CREATE ROLE other")
-WARNING = "owns the tables, so who can run any SQL can change the event log"
+WARNING = "owns the tables, so anyone who can run SQL as it can change the event log"
 
 
 @pytest.fixture(scope="module")

@@ -174,7 +174,7 @@ def test_metrics_are_of_all_processes_and_stay_when_one_is_killed(product: Produ
     assert sample(after, "medialedger_process_restarts_total") == restarts + 1
     warnings = [line for line in product.errors.splitlines() if f"(pid {pids[0]})" in line]
     assert len(warnings) == 1
-    assert "ended: signal 9; it is started again in" in warnings[0]
+    assert "ended: signal 9; it is restarted in" in warnings[0]
 
 
 def requests(product: Product) -> float:

@@ -47,7 +47,7 @@ async def test_the_verifier_accepts_what_a_redaction_names(appender: Appender, d
                 edited = json.loads(json.dumps(lines))
                 edit(next(line for line in edited if line.get("position") == position))  # type: ignore[no-untyped-call]
                 code, output = verdict(mode, _write(tmp_path / name, edited), "--key", log.key)
-                assert (code, output.split(":")[0]) == (3, "does not fit at position 2"), output
+                assert (code, output.split(":")[0]) == (3, "is damaged at position 2"), output
         lines = [line for line in (json.loads(text) for text in stream_export.read_text().splitlines()) if "redaction" not in line]
         code, output = verdict("stream", _write(tmp_path / "unnamed", lines), "--key", log.key)
         assert (code, "no redaction is recorded" in output) == (3, True), output
@@ -64,7 +64,7 @@ async def test_an_unrecorded_redaction_is_found(appender: Appender, database_url
         lines = [json.loads(line) for line in log.export().read_text().splitlines()]
         code, output = verdict("log", _write(tmp_path / "log", lines))
         assert (code, output) == (
-            3, "does not fit at position 2: the content of the event 2 is gone, and no redaction is recorded for it\n"
+            3, "is damaged at position 2: the content of the event 2 is gone, and no redaction is recorded for it\n"
         )  # fmt: skip
 
 

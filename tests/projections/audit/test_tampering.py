@@ -100,7 +100,7 @@ async def test_an_edited_export_does_not_fit(inner: Core, log: SealedLog, tmp_pa
         lines = lines_of(path)
         edit(lines)
         code, output = verdict("log", write(tmp_path / "edited", lines), "--key", log.key)
-        assert (code, output.split(":")[0]) == (3, f"does not fit at position {position}"), (name, output)
+        assert (code, output.split(":")[0]) == (3, f"is damaged at position {position}"), (name, output)
 
 
 OWNERS: list[tuple[str, list[str], int]] = [
@@ -132,13 +132,13 @@ async def test_edits_by_the_owner_of_the_database_do_not_verify(inner: Core, log
             try:
                 code, output = verdict("log", log.export(), "--key", key)
             except LogDamaged as damage:  # the export itself finds it
-                code, output = 3, f"does not fit at position {damage.position}:"
+                code, output = 3, f"is damaged at position {damage.position}:"
         if name == "inserted":
             assert code == 0, "it is not in a commit, so it is not in the log"
             continue
         first = position or 9
         assert code == 3, (name, output)
-        assert output.split(":")[0].removeprefix("does not fit at position ") in {str(n) for n in range(first, first + 12)}, name
+        assert output.split(":")[0].removeprefix("is damaged at position ") in {str(n) for n in range(first, first + 12)}, name
         if position:
             assert f"at position {position}:" in output, (name, output)
 
@@ -161,7 +161,7 @@ async def test_a_log_that_its_owner_wrote_anew_does_not_fit_the_checkpoints(inne
         path = log.export()
         assert verdict("log", path, "--key", log.key)[0] == 0, "the product's own signature: nobody could know"
         code, output = verdict("log", path, "--key", log.key, "--kept", saved)
-        assert (code, "does not fit at position 1:" in output) == (3, True), output
+        assert (code, "is damaged at position 1:" in output) == (3, True), output
     assert verdict("log", log.export(), "--key", log.key, "--kept", saved)[0] == 0
 
 
@@ -175,7 +175,7 @@ async def test_a_tail_that_its_owner_cut_off_is_missed_by_whoever_kept_a_checkpo
     assert verdict("log", path, "--key", log.key)[0] == 0
     code, output = verdict("log", path, "--key", log.key, "--kept", saved)
     assert code == 3
-    assert "does not fit at position 21:" in output
+    assert "is damaged at position 21:" in output
     code, output = verdict("checkpoints", saved, _note(log, saved.parent), "--key", log.key)
     assert code == 3
 
@@ -213,7 +213,7 @@ async def test_two_logs_that_were_spliced_do_not_fit(inner: Core, log: SealedLog
     place = {id(lines): lines.index(next(line for line in lines if line.get("first") == 24)) for lines in (original, forged)}
     spliced = write(tmp_path / "spliced", [*original[: place[id(original)]], *forged[place[id(forged)] :]])
     code, output = verdict("log", spliced, "--key", log.key)
-    assert (code, "does not fit at position 24:" in output) == (3, True), output
+    assert (code, "is damaged at position 24:" in output) == (3, True), output
 
 
 async def test_a_stream_is_exported_completely_or_does_not_verify(inner: Core, log: SealedLog, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ async def test_a_stream_is_exported_completely_or_does_not_verify(inner: Core, l
         edited = lines_of(path)
         edit(edited)
         code, output = verdict("stream", write(tmp_path / "edited", edited), "--key", key)
-        assert (code, output.split(":")[0]) == (3, f"does not fit at position {position}"), (name, output)
+        assert (code, output.split(":")[0]) == (3, f"is damaged at position {position}"), (name, output)
 
 
 def _stream_of(lines: Lines) -> dict[str, Any]:

@@ -227,7 +227,7 @@ async def test_a_checkpoint_is_kept_in_every_place_and_tried_again_where_it_fail
         assert (await Unsealed(inner.database).now()).unanchored == 0
         code, message = verdict("log", log.export(), "--key", log.key, "--kept", path)
     assert code == 0
-    assert "2 checkpoints that were kept are of this log" in message
+    assert "2 given checkpoints are of this log" in message
     assert f"anchored up to position 2: file {path}, test nowhere" in message
 
 

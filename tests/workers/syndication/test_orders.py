@@ -11,7 +11,7 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.rooms.publication import carrying_out, live_publication_handlers, publication_handlers
+from api.wiring.rooms.publication import carry_out_by_kind, live_publication_handlers, publication_handlers
 from domain.destination.handlers import DestinationHandlers
 from domain.destination.targets import Target
 from domain.job.handlers import JobHandlers
@@ -119,7 +119,7 @@ async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes |
     removals = Removals(handlers, live, inner.streams, clock=inner.clock, lease=LEASE)
     targets = OpenedLiveTargets(contents)
     following = EventFollowing(inner.executor, live, inner.streams, targets=targets, notes=notes or MemoryNotes())
-    worker = OrderWorker(Orders(inner.database, CONSUMER), carrying_out(removals, following), waker=Waker())
+    worker = OrderWorker(Orders(inner.database, CONSUMER), carry_out_by_kind(removals, following), waker=Waker())
     await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
     while await worker.carry_out():
         pass
