@@ -82,7 +82,7 @@ def code(text: object) -> str:
 
 def declarations() -> list[RouteSpec]:
     """Every documented route, in the order in which the product declares them."""
-    return [one for routes in ROUTES for one in routes.specs if one.documented]
+    return [route for routes in ROUTES for route in routes.specs if route.documented]
 
 
 def _routes() -> Iterator[str]:
@@ -98,12 +98,14 @@ def _routes() -> Iterator[str]:
         "",
     )
     by_tag: dict[str, list[RouteSpec]] = {}
-    for one in declarations():
-        by_tag.setdefault(one.tag, []).append(one)
+    for route in declarations():
+        by_tag.setdefault(route.tag, []).append(route)
     for tag, found in by_tag.items():
         yield from (f"## {tag}", "")
-        operations = [(one, document["paths"][one.documented_path][one.method.lower()]) for one in found]
-        rows = [(code(one.method), code(one.path), roles(one.permission), one.summary, _statuses(o)) for one, o in operations]
+        operations = [(route, document["paths"][route.documented_path][route.method.lower()]) for route in found]
+        rows = [
+            (code(route.method), code(route.path), roles(route.permission), route.summary, _statuses(o)) for route, o in operations
+        ]
         yield from table(("method", "path", "roles", "what it does", "statuses"), rows)
         yield from _inputs(operations, document)
 
@@ -118,7 +120,7 @@ def _statuses(operation: Mapping[str, Any]) -> str:
 
 
 def _inputs(operations: Sequence[tuple[RouteSpec, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
-    """What each route takes beside its path."""
+    """Yield the inputs that each route takes in addition to its path."""
     for one, operation in operations:
         query = [parameter["name"] for parameter in operation.get("parameters", []) if parameter.get("in") == "query"]
         body = operation.get("requestBody")
@@ -265,7 +267,7 @@ def _commands() -> Iterator[str]:
 
 
 def _places() -> Iterator[str]:
-    """What commands have in common."""
+    """Yield the description of what all commands have in common."""
     leaf = dict(leaves(dict(leaves(parser()))["events"]))["list"]
     told = [(code(_called(action)), _meaning(action)) for action in leaf._actions if action.dest in _PLACES]
     yield from ("## Where a command goes", "")
@@ -390,7 +392,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "views.md": lambda: _markdown(_views()),
     "asyncapi.yaml": _asyncapi,
 }
-"""What makes each page, by its file name."""
+"""The function that makes each page, by the file name of the page."""
 
 
 if __name__ == "__main__":

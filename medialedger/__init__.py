@@ -1,3 +1,4 @@
-"""What other packages may build on: workflows, targets and encoders. See docs/reference/plugins.md.
+"""The public interface for other packages: workflows, targets and encoders. See docs/reference/plugins.md.
 
-These names and their signatures stay as they are within a major version. Everything else of the product may change at any time."""
+These names and their signatures stay the same within a major version. Everything else of the product may change at any time.
+"""

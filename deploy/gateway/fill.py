@@ -45,7 +45,7 @@ def fill_definition(base_url: str, client: str, *, api_key: str) -> str:
 
 
 def _needs_escape(value: str) -> bool:
-    """Whether the value would end a quoted text of YAML or of the gateway. Braces are parameters of the gateway."""
+    """Return True if the value would end a quoted text of YAML or of the gateway. Braces are parameters of the gateway."""
     return any(character in "\"'\\{}" or not "!" <= character <= "~" for character in value)
 
 

@@ -94,7 +94,7 @@ class Broker:
         self._records = self.data / "records"
         self._environment = dict(os.environ if environment is None else environment)
         self._settings = settings
-        self._scram = [part for one in scram for part in ("--add-scram", one)]
+        self._scram = [part for argument in scram for part in ("--add-scram", argument)]
         self._process: subprocess.Popen[bytes] | None = None
         self._class_archive = Path()
 
@@ -157,7 +157,7 @@ class Broker:
             self._archive_draft.unlink(missing_ok=True)
 
     def freeze(self) -> None:
-        """As a machine that hangs: connections stay, and nobody answers. `thaw` and `kill` end it."""
+        """Stop the broker like a machine that hangs: connections stay open, and nothing answers. `thaw` and `kill` end this."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 
