@@ -37,7 +37,7 @@ from tests.e2e.product import Product, client, products
 pytestmark = pytest.mark.long
 
 HOOK = "https://hooks.broadcast.invalid/medialedger"
-NOBODY = "has no address that could be found"
+NOBODY = "No address was found for the name of the host"
 
 
 @dataclass(frozen=True)

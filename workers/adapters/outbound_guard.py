@@ -37,7 +37,7 @@ _SPECIAL_4 = """
 """
 _INSIDE_4 = tuple(map(IPv4Network, _SPECIAL_4.split()))
 
-# Only these are allocated as public addresses; NAT64, unique and link-local ones, multicast, SRv6 and the rest are outside.
+# Public addresses are allocated only from this network; NAT64, unique, link-local, multicast, SRv6 and the rest are outside.
 _UNICAST_6 = IPv6Network("2000::/3")
 # IANA, IPv6 Special-Purpose Address Registry: protocol assignments with Teredo, 6to4, documentation, the former 6bone, AS112.
 _SPECIAL_6 = "2001::/23 2001:db8::/32 2002::/16 3ffe::/16 3fff::/20 2620:4f:8000::/48"
