@@ -490,7 +490,7 @@ def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> Non
     assert outcomes["open"] == ""
     assert "not writable" in outcomes["closed"]
     assert outcomes["closed"].endswith("It was checked as nobody, the account of uploads.")
-    assert "not there" in outcomes["missing"]
+    assert "does not exist" in outcomes["missing"]
     assert [outcomes[path].split(":")[0] for path in ("..", None)] == ["destination", "destination"]
     assert list((tmp_path / "open").iterdir()) == []
     asyncio.run(FilesystemTarget({"path": "closed"}, root=tmp_path).check())
