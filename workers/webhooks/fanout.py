@@ -3,7 +3,7 @@
 It is the handler of the consumer. A notification shows the Event as of its write, whatever happens later: Events are folded from
 the records of the feed, and loaded as of a position if they are not in the cache.
 
-See docs/explanation/delivery.md#what-a-notification-says.
+See docs/explanation/delivery.md#what-a-notification-contains.
 """
 
 from __future__ import annotations
