@@ -1,4 +1,4 @@
-"""Custom request headers of a webhook: the text `additionalPropertiesJson`. docs/reference/api/webhooks.md#headers-of-your-own.
+"""Custom request headers of a webhook: the text `additionalPropertiesJson`. docs/reference/api/webhooks.md#custom-headers.
 
 The text is stored as it was sent, with null in place of each credential. Credentials are stored in the vault, by the names of their
 headers.
