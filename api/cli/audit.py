@@ -50,10 +50,10 @@ async def _verify(args: Namespace, settings: Settings) -> int:
     events = f"{result.checked} events"
     if result.valid and not extent.whole:
         ends = "the last seal" if args.since_seal else "a commit" if extent.checkpoint is None else "the checkpoint"
-        print(f"the log is whole after position {result.since}, where {ends} ends: {result.checked - result.since} events")
+        print(f"the log is intact after position {result.since}, where {ends} ends: {result.checked - result.since} events")
         return 0
     if result.valid:
-        print(f"the log is whole: {events}, each in its place\n{await anchors_of_log(settings)}")
+        print(f"the log is intact: {events}, each in its position\n{await anchors_of_log(settings)}")
         return 0
     print(f"the log is damaged at position {result.first_bad_position}: {result.reason} ({events} before it are intact)")
     return NOT_WHOLE

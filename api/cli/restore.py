@@ -151,7 +151,7 @@ async def _verify(manifest: Manifest, url: str, *, head: tuple[Any, ...] | None)
     if head is not None and head != (manifest.log_id, manifest.head, manifest.chain_hash):
         print(f"the log is not that of the back-up, which ends at position {manifest.head}")
         return NOT_WHOLE
-    print(printable(f"the log is whole: {result.checked} events, as of {manifest.made_at}"))
+    print(printable(f"the log is intact: {result.checked} events, as of {manifest.made_at}"))
     return 0
 
 

@@ -679,7 +679,7 @@ def verify_log(args: argparse.Namespace) -> None:
     replay.follow(lines)
     replay.finish()
     events = f"{replay.position - replay.begun} events, positions {replay.begun + 1} to {replay.position}"
-    print(f"fits: {events} of the log {source.log_id}, each in its place; chain hash {replay.chain.hex()}")
+    print(f"fits: {events} of the log {source.log_id}, each in its position; chain hash {replay.chain.hex()}")
     if replay.redactions_found:
         print(f"erased parts, as events of the log say: {replay.redactions_found}")
     replay.redactions.show()

@@ -112,7 +112,7 @@ _AUDITED = (
     rf"fits: these are all 2 events of event:{_GUID} in the log {_GUID} up to position \d+, signed at {_MICROS}; none is missing",
     rf'\d+  {_MICROS}  event\.registered  by alice  .*"title":"Cup final"',
     rf'\d+  {_MICROS}  event\.described  by alice  .*"title":"Cup final, replayed"',
-    rf"fits: (\d+) events, positions 1 to \1 of the log {_GUID}, each in its place; chain hash [0-9a-f]{{64}}$",
+    rf"fits: (\d+) events, positions 1 to \1 of the log {_GUID}, each in its position; chain hash [0-9a-f]{{64}}$",
     rf"signed up to position \d+, at {_MICROS}, epoch 1$",
     "2 given checkpoints are of this log$",
 )

@@ -66,7 +66,7 @@ async def test_what_comes_after_a_checkpoint_that_was_kept_is_verified(log: str,
     stored, broken = tmp_path / "kept", tmp_path / "broken"
     note = (await call("audit", "checkpoint", "--now"))[1]
     stored.write_text(f"{note}\n{note}")
-    whole = "the log is whole after position 9, where the checkpoint ends: 0 events\n"
+    whole = "the log is intact after position 9, where the checkpoint ends: 0 events\n"
     assert await call("audit", "verify", "--since", str(stored)) == (0, whole, "")
     for text, reason in (
         (note.replace("events 9", "events 8"), "it is not signed by a key of this log"),

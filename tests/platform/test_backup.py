@@ -100,7 +100,7 @@ async def test_what_is_restored_is_what_was_there_and_a_new_epoch_begins(
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
     assert await asyncio.to_thread(main, ["restore", str(archive)]) == 0
     shown = capsys.readouterr().out
-    assert "the log is whole: 3 events" in shown
+    assert "the log is intact: 3 events" in shown
     assert "epoch 2 of the log has begun after position 3" in shown
     assert contents(target) == contents(source)
     assert rows(target, "SELECT DISTINCT owner FROM consumer_shards") == [(None,)]

@@ -64,7 +64,7 @@ async def test_a_partition_is_listed_sealed_exported_and_verified(log: str, call
     assert (code, out.startswith(f"{path} is whole: events 1 to 9 of log ")) == (0, True)
     assert await call("audit", "verify", "--since-seal") == (
         0,
-        "the log is whole after position 9, where the last seal ends: 0 events\n",
+        "the log is intact after position 9, where the last seal ends: 0 events\n",
         "",
     )
 

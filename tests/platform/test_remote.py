@@ -101,7 +101,7 @@ def test_the_log_is_read_and_taken_away(call: Call, tmp_path: Path) -> None:
     assert [json.loads(line)["id"] for line in shown.splitlines()] == ["admin"]
     assert call("audit", "events", "--actor", "nobody") == (0, "", "no such events\n")
     code, shown, _ = call("audit", "verify")
-    assert (code, shown.startswith("the log is whole: ")) == (0, True)
+    assert (code, shown.startswith("the log is intact: ")) == (0, True)
     path = tmp_path / "log.ndjson"
     assert call("audit", "export", "--output", path)[0] in (0, 1)  # 1 before the first checkpoint
     assert not path.with_name(".log.ndjson.part").exists()

@@ -123,7 +123,7 @@ def _verify(args: Namespace, api: RestApi) -> int:
         time.sleep(min(float(answer.headers.get("retry-after", 1)), 10.0))
     result = answer.document
     if result["valid"] is True:
-        print(f"the log is whole: {result.get('checked')} events, each in its place")
+        print(f"the log is intact: {result.get('checked')} events, each in its position")
         return 0
     print(printable(f"the log is damaged at position {result.get('firstBadPosition')}: {result.get('reason')}"))
     return NOT_WHOLE

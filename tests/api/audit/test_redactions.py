@@ -1,4 +1,4 @@
-"""POST /api/audit/redact: what an erased event said is in no table and in no answer, and the log is whole."""
+"""POST /api/audit/redact: what an erased event said is in no table and in no answer, and the log is intact."""
 
 from __future__ import annotations
 
