@@ -185,12 +185,27 @@ def _payloads(catalogue: Catalogue) -> tuple[dict[str, dict[str, Any]], dict[str
 def _payload(event: type[DomainEvent], schema: dict[str, Any]) -> dict[str, Any]:
     """Return the payload as stored: without the envelope, and without fields that the event does not set."""
     begins = issubclass(event, FirstEvent) or event.verb() == "restored"
+    fields = {
+        name: field if begins else {member: value for member, value in field.items() if member != "default"}
+        for name, field in schema["properties"].items()
+        if name not in ENVELOPE
+    }
     return {
         "type": "object",
-        "properties": {
-            name: field if begins else {member: value for member, value in field.items() if member != "default"}
-            for name, field in schema["properties"].items()
-            if name not in ENVELOPE
-        },
+        "properties": {**_class_version(event), **fields},
         "required": [name for name in schema["required"] if name not in ENVELOPE],
+    }
+
+
+def _class_version(event: type[DomainEvent]) -> dict[str, Any]:
+    """Return the field that holds the version of an event's form; none if the event has only one."""
+    if event.class_version == 1:
+        return {}
+    return {
+        "class_version": {
+            "type": "integer",
+            "minimum": 2,
+            "maximum": event.class_version,
+            "description": "The version of this event's form. Absent from events that were stored in version 1.",
+        }
     }
