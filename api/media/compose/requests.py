@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -94,6 +94,9 @@ class ItemBody(Wire):
             return self.value
 
 
+Items = Annotated[list[ItemBody], Field(min_length=1, max_length=MOST_ITEMS)]
+
+
 class LoudnessBody(Wire):
     """The requested loudness of the sound of a film."""
 
@@ -122,7 +125,7 @@ class NewFilmPlaylist(Wire):
         description="The time when the film is made; until then the Event is COMPOSE_WAITING. null or past: immediately.",
     )
     loudness: LoudnessBody | None = Field(default=None, description=_LOUDNESS)
-    items: list[ItemBody] = Field(description=f"{_ITEMS} All have the type EVENT. Required.")
+    items: Items = Field(description=f"{_ITEMS} All have the type EVENT. Required.")
 
 
 class NewEncoderPlaylist(Wire):
@@ -130,7 +133,7 @@ class NewEncoderPlaylist(Wire):
 
     name: Label | None = Field(default=None, description=_PLAYLIST_NAME)
     looped: Flag | None = Field(default=None, description="True if it begins again after its last item. Default false.")
-    items: list[ItemBody] = Field(description=f"{_ITEMS} They have the types EVENT and DIRECT_FULL_MP4, without markers. Required.")
+    items: Items = Field(description=f"{_ITEMS} They have the types EVENT and DIRECT_FULL_MP4, without markers. Required.")
 
 
 class _ComposedEvent(Wire):
@@ -266,7 +269,7 @@ class _PlaylistBody(Wire):
 
     name: Label | None = Field(default=None, description='Name of the playlist. null: "".')
     looped: Flag | None = Field(default=None, description="True if it begins again after its last item. null: false.")
-    items: list[ItemBody] | None = Field(default=None, description=_ITEMS)
+    items: Items | None = Field(default=None, description=_ITEMS)
 
     def changes(self) -> Mapping[str, Any]:
         read = {"name": self.name or "", "looped": bool(self.looped), "items": _items(self.items or ())}
@@ -315,7 +318,7 @@ def _loudness(body: LoudnessBody | None) -> Loudness | None:
     return None if body is None else body.read()
 
 
-def _items(items: list[ItemBody] | tuple[()]) -> tuple[Item, ...]:
+def _items(items: Iterable[ItemBody]) -> tuple[Item, ...]:
     return tuple(item.read() for item in items)
 
 
