@@ -1,4 +1,4 @@
-"""`python -m bench [NAME…] [--quick]`: run all benchmarks, or those named."""
+"""`python -m bench [NAME…] [--quick]`: run the named benchmarks, or all of them."""
 
 from __future__ import annotations
 

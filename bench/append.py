@@ -1,4 +1,4 @@
-"""The append path by itself, beside what PostgreSQL's own load generator reaches with single-row INSERTs."""
+"""The append path alone, compared with the single-row INSERTs of pgbench, PostgreSQL's own load generator."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LATENCY = re.compile(r"^latency average = ([0-9.]+) ms", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Rows a second; times in milliseconds. pgbench reports an average only."""
+    """Rows per second, with times in milliseconds. pgbench reports only the average time."""
 
     rate: float
     p50: float
@@ -57,7 +57,7 @@ class Rate:
 
 
 def append(ground: Ground) -> Result:
-    """(b) One event a command through the Appender, at 1, 32 and 128 in flight, beside pgbench with 1 and 32 clients."""
+    """(b) One event per command through the Appender, at 1, 32 and 128 in flight, compared with pgbench with 1 and 32 clients."""
     url = ground.database("bench_append")
     script = ground.home / "insert.sql"
     script.write_text(_INSERT.strip().replace("\n", " ") + "\n")
@@ -85,8 +85,8 @@ _HEADINGS = ("", "in flight", "rows/s", "p50 ms", "p99 ms", "ratio")
 
 
 def _ratio(seen: dict[str, list[Rate]], name: str) -> float:
-    beside = seen["pgbench INSERT 1" if name.endswith(" 1") else "pgbench INSERT 32"]
-    return middle([one.rate / other.rate for one, other in zip(seen[name], beside, strict=True)])
+    base_rates = seen["pgbench INSERT 1" if name.endswith(" 1") else "pgbench INSERT 32"]
+    return middle([run.rate / base.rate for run, base in zip(seen[name], base_rates, strict=True)])
 
 
 def _run_psql(ground: Ground, url: str) -> None:
@@ -94,7 +94,7 @@ def _run_psql(ground: Ground, url: str) -> None:
 
 
 def _pgbench(ground: Ground, url: str, *, clients: int) -> Rate:
-    """A pgbench script: prepared once per client; the payload is sent with every row, as by the product."""
+    """Run a pgbench script that is prepared once per client. The payload is sent with every row, as the product does."""
     given = {"topic": _TOPIC, "state": "\\x" + _STATE.hex(), "metadata": _METADATA, "salt": "\\x" + bytes(16).hex()}
     command = [
         *(str(ground.programs / "pgbench"), "--no-vacuum", "--protocol=prepared", f"--client={clients}"),
@@ -114,7 +114,7 @@ def _append(url: str, *, flying: int, seconds: float) -> Rate:
 
 
 async def _appending(url: str, flying: int, seconds: float) -> Rate:
-    """The append path of the running product, with its database role and appender. Leaves, root and chain hash are computed."""
+    """Run the append path of the product with its database role and appender. Leaves, root and chain hash are computed."""
     database = Database(url, role=await prepare(url))
     appender = Appender(database)
     await appender.start()
@@ -138,6 +138,6 @@ async def client(appender: Appender, times: list[float], *, until: float) -> Non
 
 
 def row(stream: str = "") -> EventRow:
-    """Of a new stream where none is given."""
+    """Return a row to append. Without `stream` it begins a new stream."""
     name, event_id = stream or f"event:{new_id()}", new_id()
     return EventRow.of(stream=name, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)

@@ -1,4 +1,4 @@
-"""Appends beside what must not slow them down: a snapshot that is held for long, and commands that are refused."""
+"""Appends while something runs that must not slow them down: a snapshot that stays open for long, or commands that are refused."""
 
 from __future__ import annotations
 
@@ -24,30 +24,33 @@ _HELD_QUICKLY, _HELD = 60.0, 600.0  # seconds of appends beside the snapshot
 
 
 def snapshot(ground: Ground) -> Result:
-    """(q) Appends beside a REPEATABLE READ snapshot that is held for 10 minutes of appends (1 with --quick), and without it."""
-    beside, without = ground.database("bench_beside"), ground.database("bench_without")
-    held = _HELD_QUICKLY if ground.effort.quick else _HELD
+    """(q) Appends while a REPEATABLE READ snapshot is open for 10 minutes of appends (1 with --quick), and without it."""
+    snapshot_url, without = ground.database("bench_beside"), ground.database("bench_without")
+    duration = _HELD_QUICKLY if ground.effort.quick else _HELD
     rounds: list[tuple[float, float]] = []
     ground.settle()
-    with psycopg.connect(beside) as holder:
+    with psycopg.connect(snapshot_url) as holder:
         holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         holder.execute("SELECT count(*) FROM events")
-        while len(rounds) * ground.effort.seconds < held:
+        while len(rounds) * ground.effort.seconds < duration:
             pair = {
                 url: appends_per_second(url, seconds=ground.effort.seconds, losers=0)
-                for url in _ordered(beside, without, len(rounds))
+                for url in _ordered(snapshot_url, without, len(rounds))
             }
-            rounds.append((pair[beside], pair[without]))
+            rounds.append((pair[snapshot_url], pair[without]))
     half = len(rounds) // 2
-    table = Table(f"(q) Appends beside a snapshot held for {held:.0f} s of appends", ("rounds", "appends/s", "without", "ratio"))
+    table = Table(
+        f"(q) Appends beside a snapshot held for {duration:.0f} s of appends", ("rounds", "appends/s", "without", "ratio")
+    )
     for name, part in (("first half", rounds[:half]), ("second half", rounds[half:])):
-        table.add(name, middle([one for one, _ in part]), middle([other for _, other in part]), _ratio(part))
+        table.add(name, middle([rate for rate, _ in part]), middle([rate for _, rate in part]), _ratio(part))
     target = Target("append beside a long snapshot", _ratio(rounds[half:]), 0.9)
     return Result("snapshot", [table], [target], raw={"rounds": rounds})
 
 
 def losers(ground: Ground) -> Result:
-    """(r) 32 appends in flight, alone and beside 1 and 4 that append a stale version again and again; the losers do not count."""
+    """(r) 32 appends in flight, alone and next to 1 and 4 clients that append a stale version again and again; their appends do
+    not count."""
     url = ground.database("bench_losers")
     ground.settle()
     cells = {str(number): partial(appends_per_second, url, seconds=ground.effort.seconds, losers=number) for number in (0, 1, 4)}
@@ -59,16 +62,16 @@ def losers(ground: Ground) -> Result:
     return Result("losers", [table], [Target("append beside four losers", ratios["4"], 0.8)], raw=dict(seen))
 
 
-def _ordered(beside: str, without: str, number: int) -> tuple[str, str]:
-    return (beside, without) if number % 2 else (without, beside)
+def _ordered(with_snapshot: str, without: str, number: int) -> tuple[str, str]:
+    return (with_snapshot, without) if number % 2 else (without, with_snapshot)
 
 
 def _ratio(pairs: list[tuple[float, float]]) -> float:
-    return middle([one / other for one, other in pairs])
+    return middle([rate / base for rate, base in pairs])
 
 
 def appends_per_second(url: str, *, seconds: float, losers: int = 0) -> float:
-    """With 32 in flight that do not lose."""
+    """Return the rate of appends with 32 in flight, next to `losers` clients whose appends conflict and do not count."""
     return uvloop.run(_appending(url, seconds=seconds, losers=losers))
 
 

@@ -1,7 +1,7 @@
-"""`python -m bench.compare OTHER`: this checkout beside another one, whose `.venv` is there, on one PostgreSQL and in turns.
+"""`python -m bench.compare OTHER`: compare this checkout with another one that has its own `.venv`, on one PostgreSQL and in turns.
 
-Ratios are of the other checkout, round by round: above 1 this one is faster. Beside the rates stands the processor time that the
-server's process needs for a request, which other load on the machine hardly changes. For finding out what a change costs.
+A ratio compares both checkouts round by round: above 1, this one is faster. The table also shows the processor time that the server
+process needs for a request, which other load on the machine hardly changes. It shows what a change of the code costs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _EVENTS = 4_000
 
 
 def migrated(base: Ground, checkout: Path, name: str) -> tuple[str, str, dict[str, str]]:
-    """A database made by a checkout of the product: its address, a home, and the environment for processes of the checkout."""
+    """Create a database with a checkout of the product. Return its address, a home, and the environment for processes of the
+    checkout."""
     url, home = base.plain_database(f"bench_{name}"), str(base.home / name)
     Path(home).mkdir(exist_ok=True)
     environment = {"MEDIALEDGER_DATABASE_URL": url, "MEDIALEDGER_HOME": home, "PYTHONPATH": str(checkout)}
@@ -44,7 +45,7 @@ def migrated(base: Ground, checkout: Path, name: str) -> tuple[str, str, dict[st
 
 @contextmanager
 def _served(base: Ground, checkout: Path, name: str) -> Iterator[tuple[Served, str]]:
-    """The product of a checkout on a database of its own, made by the same checkout."""
+    """Run the product of a checkout on a database of its own, which the same checkout creates."""
     url, home, environment = migrated(base, checkout, name)
     command = ["bench.serve", "product", "--home", home]
     with base.process(name, command, input_line=url, environment=environment, checkout=checkout) as port:
@@ -52,13 +53,13 @@ def _served(base: Ground, checkout: Path, name: str) -> Iterator[tuple[Served, s
 
 
 def _processor_seconds(pid: int) -> float:
-    """The user and system time of a process."""
+    """Return the user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _cells(base: Ground, served: Served, url: str, *, pid: int) -> dict[str, Callable[[], Seen]]:
-    """What is measured of each of the two; Events to read and to change are made first. `Seen.cpu_us` is the server's."""
+    """Return what is measured of a checkout, by name. Creates the Events to read and to change. `Seen.cpu_us` is the server's."""
     serials = count()
 
     def load(requests: list[str]) -> Seen:
@@ -74,15 +75,15 @@ def _cells(base: Ground, served: Served, url: str, *, pid: int) -> dict[str, Cal
         load(event_posts(served))
         with psycopg.connect(url) as connection:
             keys = [str(key) for (key,) in connection.execute(f"SELECT id FROM event_view ORDER BY id LIMIT {_EVENTS}")]
-    known = known_keys(served)
-    load(known)
+    key_requests = known_keys(served)
+    load(key_requests)
     requests = {
         "POST": event_posts(served),
         "POST with five links": linked_posts(served),
         "PATCH": event_patches(served, keys),
         "GET": [served.request("GET", f"/api/event/{key}") for key in keys],
         "list of 20": [served.request("GET", "/api/event/?pageSize=20")],
-        "SPEKE, known key": known,
+        "SPEKE, known key": key_requests,
         "job accepted": [posted(served)],
     }
     return {name: partial(load, each) for name, each in requests.items()}
@@ -110,13 +111,13 @@ def main() -> None:
         this, other = seen[f"{key} this"], seen[f"{key} other"]
         table.add(
             key,
-            middle([one.rate for one in this]),
-            middle([one.rate for one in other]),
-            middle([one.p99 for one in this]),
+            middle([run.rate for run in this]),
+            middle([run.rate for run in other]),
+            middle([run.p99 for run in this]),
             ratio(this, other),
-            middle([one.cpu_us for one in this]),
-            middle([one.cpu_us for one in other]),
-            middle([two.cpu_us / one.cpu_us for one, two in zip(this, other, strict=True)]),
+            middle([run.cpu_us for run in this]),
+            middle([run.cpu_us for run in other]),
+            middle([other_run.cpu_us / run.cpu_us for run, other_run in zip(this, other, strict=True)]),
         )
     table.show()
 

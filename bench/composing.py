@@ -1,4 +1,4 @@
-"""What a film of a playlist costs until its MP4 file is there, beside one command of ffmpeg that makes the same, in turns."""
+"""The time until a playlist's film exists as an MP4 file, compared with one ffmpeg command that makes the same, in turns."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def composing(ground: Ground) -> Result:
     table = Table(title, ("", "composed s", "by hand s", "ratio"))
     for name in ("agree", "one differs"):
         ours, hand = seen[name], seen[f"{name}, by hand"]
-        table.add(name, middle(ours), middle(hand), middle([one / other for one, other in zip(ours, hand, strict=True)]))
+        table.add(name, middle(ours), middle(hand), middle([run / base for run, base in zip(ours, hand, strict=True)]))
     return Result("composing", [table], raw={"load": os.getloadavg(), "seconds": seen})
 
 
@@ -66,7 +66,8 @@ def _path(root: Path, number: int) -> Path:
 
 
 def _composed(root: Path, numbers: Sequence[int]) -> float:
-    """The steps of the workflow until the film is joined, one after another, in processes that were started before."""
+    """Run the steps of the workflow, one after another, in processes that are already started. Return the seconds until the film
+    is joined."""
     ends: list[float] = []
 
     async def play() -> float:
@@ -88,7 +89,7 @@ def _composed(root: Path, numbers: Sequence[int]) -> float:
 
 
 def _by_hand(root: Path, arguments: Sequence[str]) -> float:
-    """With the priority of steps."""
+    """Run ffmpeg with the priority of steps, and return its seconds."""
     begun = time.perf_counter()
     made = root / "by-hand.mp4"
     command = [str(shutil.which("nice")), "-n", str(NICE), str(find("ffmpeg")), "-v", "error", "-y", *arguments]
@@ -97,14 +98,14 @@ def _by_hand(root: Path, arguments: Sequence[str]) -> float:
 
 
 def _list(root: Path, numbers: Sequence[int]) -> Sequence[str]:
-    """The concat demuxer: it copies."""
+    """Return the arguments for the concat demuxer, which copies."""
     listed = root / "list.txt"
     listed.write_text("".join(f"file '{_path(root, number)}'\n" for number in numbers))
     return ("-f", "concat", "-safe", "0", "-i", str(listed), "-c", "copy")
 
 
 def _filtered(root: Path, numbers: Sequence[int]) -> Sequence[str]:
-    """The concat filter: it decodes and encodes everything, and does not look at loudness."""
+    """Return the arguments for the concat filter, which decodes and encodes everything and ignores loudness."""
     width, height = _SIZE
     inputs = [option for number in numbers for option in ("-i", str(_path(root, number)))]
     fitted = f"scale={width}:{height}:force_original_aspect_ratio=decrease,pad={width}:{height}:(ow-iw)/2:(oh-ih)/2,setsar=1,fps=25"

@@ -1,4 +1,4 @@
-"""POST of Events while consoles follow the changes, beside the same without them."""
+"""POST of Events while consoles follow the changes, compared with POST without consoles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.writes import ratio
 
 _CONSOLES = 200
 _PEOPLE = 4
-"""Clients with the role viewer whose keys they log in with: a key has at most 100 sessions."""
+"""The number of clients with the role viewer whose keys the consoles log in with: a key has at most 100 sessions."""
 _CLIENTS = 32
 _WANTED = 0.9
 _ALONE, _FOLLOWED = "alone", f"beside {_CONSOLES} consoles"
@@ -26,7 +26,8 @@ _ALONE, _FOLLOWED = "alone", f"beside {_CONSOLES} consoles"
 
 @dataclass(slots=True)
 class _Costs:
-    """By rounds: of the server in microseconds a request and in MB; of the consoles in cores, and what they got."""
+    """Costs by round: of the server in microseconds per request and in MB; of the consoles in cores, and the changes that they
+    received."""
 
     server: list[float] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
@@ -56,13 +57,13 @@ def _result(seen: dict[str, list[Seen]], costs: dict[str, _Costs]) -> Result:
         cost = costs[name]
         table.add(
             name,
-            *(middle([getattr(one, part) for one in values]) for part in ("rate", "p50", "p99")),
+            *(middle([getattr(value, part) for value in values]) for part in ("rate", "p50", "p99")),
             ratio(values, seen[_ALONE]),
             middle(cost.server),
             middle(cost.memory),
             middle(cost.readers) if cost.readers else "",
         )
-    lost = max(one["without"] for one in costs[_FOLLOWED].got)
+    lost = max(received["without"] for received in costs[_FOLLOWED].got)
     targets = [
         Target(f"POST {_FOLLOWED}", ratio(seen[_FOLLOWED], seen[_ALONE]), _WANTED),
         Target("consoles that were told nothing", float(lost), 0, "consoles", at_most=True),
@@ -76,7 +77,7 @@ def _result(seen: dict[str, list[Seen]], costs: dict[str, _Costs]) -> Result:
 
 
 def _logged_in(product: Served) -> list[str]:
-    """The cookies of new sessions."""
+    """Create sessions and return their cookies."""
     people = [{"name": f"viewer-{number}", "roles": ["viewer"]} for number in range(_PEOPLE)]
     keys = [json.loads(_posted(product, "/api/client/", body)[1])["key"] for body in people]
     answers = [_posted(product, "/console/session", {"apiKey": key}) for key in keys for _ in range(_CONSOLES // _PEOPLE)]
@@ -84,21 +85,21 @@ def _logged_in(product: Served) -> list[str]:
 
 
 def _posted(product: Served, path: str, body: dict[str, Any]) -> tuple[str, bytes]:
-    """The cookie and the body of the answer."""
+    """Return the cookie and the body of the response."""
     headers = {"Content-Type": "application/json", "API-KEY": product.key or ""}
     with urlopen(Request(f"http://127.0.0.1:{product.port}{path}", data=json.dumps(body).encode(), headers=headers)) as answer:
         return str(answer.headers["set-cookie"]), answer.read()
 
 
 def _followed(ground: Ground, product: Served, posts: list[str], *, cookies: list[str], costs: _Costs) -> Seen:
-    told = ground.home / "followers.json"
-    command = ["bench.followers", str(product.port), str(told)]
+    report_path = ground.home / "followers.json"
+    command = ["bench.followers", str(product.port), str(report_path)]
     with ground.process("followers", command, input_line=json.dumps(cookies)):
         pid = ground.pids["followers"]
         before = processor_seconds(pid)
         seen = _driven(ground, product, posts, costs=costs)
         costs.readers.append((processor_seconds(pid) - before) / ground.effort.seconds)
-    costs.got.append(json.loads(told.read_text()))
+    costs.got.append(json.loads(report_path.read_text()))
     return seen
 
 
@@ -113,6 +114,6 @@ def _driven(ground: Ground, product: Served, posts: list[str], *, costs: _Costs)
 
 
 def _memory(pid: int) -> float:
-    """Of a process, in MB."""
+    """Return the memory of a process in MB."""
     [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS:")]
     return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""The cost of workers for writes, and the time from a commit to its notification."""
+"""The cost that workers add to writes, and the time from a commit to its notification."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RATE = 200
 
 
 def consumers(ground: Ground) -> Result:
-    """(j) POST with all workers in the same process beside POST without any."""
+    """(j) POST with all workers in the same process, compared with POST without workers."""
     alone, worked, subscribed = (ground.database(f"bench_{name}") for name in ("alone", "worked", "subscribed"))
     with (
         ground.server("product", alone) as product,
@@ -45,7 +45,7 @@ def consumers(ground: Ground) -> Result:
         seen = in_turns(cells, rounds=ground.effort.rounds)
     table = Table("(j) POST by 32 clients; ratio: of the same without workers", ("", "req/s", "p50 ms", "p99 ms", "ratio"))
     for name, values in seen.items():
-        figures = [middle([getattr(one, figure) for one in values]) for figure in ("rate", "p50", "p99")]
+        figures = [middle([getattr(value, figure) for value in values]) for figure in ("rate", "p50", "p99")]
         table.add(name, *figures, ratio(values, seen["no workers"]))
     target = Target("POST with all workers, of POST without", ratio(seen["all workers"], seen["no workers"]), 0.9)
     return Result("consumers", [table], [target], raw=dict(seen))
@@ -63,7 +63,7 @@ def latency(ground: Ground) -> Result:
 
 
 async def _waits(product: Served, url: str, *, count: int) -> list[float]:
-    """Milliseconds from the recording of a write in the log to the arrival of its notification, by the same clock."""
+    """Return the milliseconds from the recording of each write in the log to the arrival of its notification, by the same clock."""
     arrived: dict[int, datetime] = {}
     complete = asyncio.Event()
 
@@ -78,8 +78,8 @@ async def _waits(product: Served, url: str, *, count: int) -> list[float]:
         async with asyncio.timeout(60):
             await complete.wait()
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        found = await connection.execute("SELECT position, recorded_at FROM events WHERE position = ANY(%s)", (list(arrived),))
-        return [(arrived[position] - recorded) / timedelta(milliseconds=1) for position, recorded in await found.fetchall()]
+        cursor = await connection.execute("SELECT position, recorded_at FROM events WHERE position = ANY(%s)", (list(arrived),))
+        return [(arrived[position] - recorded) / timedelta(milliseconds=1) for position, recorded in await cursor.fetchall()]
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def _listening(heard: Callable[[int], None]) -> AsyncIterator[int]:
 
 
 async def _write(product: Served, count: int) -> None:
-    """Open loop: each write starts at its time, however long the others take."""
+    """Send writes in an open loop: each starts at its time, however long the others take."""
     bodies = [json.loads(body) for body in schedule.post_bodies(count)]
     address = f"http://127.0.0.1:{product.port}/api/event/"
     async with aiohttp.ClientSession(headers={"API-KEY": product.key or ""}) as session:

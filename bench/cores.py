@@ -26,11 +26,11 @@ def cores(ground: Ground) -> Result:
     """(s) GET by id with one and with two processes of the API, and the processor time that server, PostgreSQL and load take."""
     result = Result("cores")
     url = filled(ground, _EVENTS, result, what="schedule")
-    with _api(ground, url, processes=1) as (one, first), _api(ground, url, processes=2) as (two, second):
+    with _api(ground, url, processes=1) as (single, first), _api(ground, url, processes=2) as (double, second):
         costs: dict[str, list[tuple[float, float]]] = {"one process": [], "two processes": []}
         cells: dict[str, Callable[[], Seen]] = {
             name: partial(_measured, ground, server, pid=pid, costs=costs[name])
-            for name, server, pid in (("one process", one, first), ("two processes", two, second))
+            for name, server, pid in (("one process", single, first), ("two processes", double, second))
         }
         ground.settle()
         for cell in cells.values():
@@ -45,10 +45,10 @@ def cores(ground: Ground) -> Result:
     for name, values in seen.items():
         table.add(
             name,
-            *(middle([getattr(one, part) for one in values]) for part in ("rate", "p50", "p99")),
+            *(middle([getattr(value, part) for value in values]) for part in ("rate", "p50", "p99")),
             ratio(values, seen["one process"]),
             middle([cost for cost, _ in costs[name]]),
-            middle([one.cpu_us for one in values]),
+            middle([value.cpu_us for value in values]),
             middle([used for _, used in costs[name]]),
         )
     result.tables.append(table)
@@ -58,7 +58,8 @@ def cores(ground: Ground) -> Result:
 
 
 def _measured(ground: Ground, server: Served, *, pid: int, costs: list[tuple[float, float]]) -> Seen:
-    """A run; what a request took of the server's processor time, and how many cores server and load used together."""
+    """Measure one run. Adds to `costs` the server's processor time per request, and the number of cores that server and load
+    used together."""
     before = processor_seconds(pid)
     seen = driven(server, by_id(server, _EVENTS), clients=_CLIENTS, effort=ground.effort)
     spent = processor_seconds(pid) - before
@@ -68,7 +69,7 @@ def _measured(ground: Ground, server: Served, *, pid: int, costs: list[tuple[flo
 
 
 def processor_seconds(pid: int) -> float:
-    """Of a process and its children, without PostgreSQL."""
+    """Return the processor time of a process and its children, without PostgreSQL."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return (int(fields[11]) + int(fields[12])) / _TICKS + sum(processor_seconds(int(child)) for child in children)
@@ -76,7 +77,7 @@ def processor_seconds(pid: int) -> float:
 
 @contextmanager
 def _api(ground: Ground, url: str, *, processes: int) -> Iterator[tuple[Served, int]]:
-    """The server, and the id of its first process."""
+    """Run a server; yield it and the id of its first process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,6 +1,7 @@
-"""What a user would write instead of medialedger: FastAPI, SQLAlchemy 2 async, one table, one INSERT and commit a request.
+"""The application that a user would write instead of medialedger: FastAPI, SQLAlchemy 2 async, one table, one INSERT and commit per
+request.
 
-No history, no conflicts, no callers, no idempotency, no metrics, and fewer indexes than our view has: every doubt favours the twin.
+It has no history, conflicts, callers, idempotency or metrics, and fewer indexes than the Event view: every doubt favours the twin.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Event(NewEvent):
 
 
 def engine(url: str) -> AsyncEngine:
-    """A connection for each client of the benchmark."""
+    """Return an engine with a connection for each client of the benchmark."""
     return create_async_engine(url.replace("postgresql://", "postgresql+psycopg://", 1), pool_size=32, max_overflow=8)
 
 

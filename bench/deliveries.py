@@ -1,4 +1,4 @@
-"""The webhook sender with every try recorded beside a bare aiohttp client that sends the same signed bodies."""
+"""The webhook sender, which records every attempt, compared with a bare aiohttp client that sends the same signed bodies."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def deliveries(ground: Ground) -> Result:
     ratio = middle([ours / theirs for ours, theirs in zip(sender, bare, strict=True)])
     table = Table(f"(h) {many:,} deliveries, {_WEBHOOKS} webhooks, {_EVENTS} Events", ("", "deliveries/s", "ratio"))
     for name, seen in rates.items():
-        table.add(name, middle(seen), middle([one / other for one, other in zip(seen, bare, strict=True)]))
+        table.add(name, middle(seen), middle([run / base for run, base in zip(seen, bare, strict=True)]))
     result.tables.append(table)
     result.targets.append(Target("deliveries recorded, of a bare client", ratio, 0.35))
     result.raw |= {"rates": rates}
@@ -84,7 +84,7 @@ def deliveries(ground: Ground) -> Result:
 
 @contextmanager
 def receiver() -> Iterator[int]:
-    """A process that answers 200 to every request; yields its port."""
+    """Run a process that answers 200 to every request; yield its port."""
     process = subprocess.Popen([sys.executable, "-m", "bench.receiver"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -117,7 +117,7 @@ async def _registered(url: str, address: str) -> list[UUID]:
 
 
 def put(url: str, webhooks: list[UUID], many: int) -> None:
-    """A database with pending deliveries only, as the fan-out would have made them."""
+    """Fill a database with nothing but pending deliveries, as the fan-out would have written them."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("TRUNCATE pending_deliveries, finished_deliveries, delivery_attempts, delivery_endpoints")
         shards = [shard_of(webhook) for webhook in webhooks]
@@ -148,10 +148,10 @@ async def _send(url: str) -> float:
         )
         since = time.perf_counter()
         await sender.start()
-        left = True
-        while left:
+        is_pending = True
+        while is_pending:
             await asyncio.sleep(0.05)
-            [(left,)] = await wired.database.rows("SELECT EXISTS (SELECT FROM pending_deliveries)")
+            [(is_pending,)] = await wired.database.rows("SELECT EXISTS (SELECT FROM pending_deliveries)")
         took = time.perf_counter() - since
         await sender.stop()
         await outbound.close()
@@ -168,7 +168,7 @@ async def _never(webhook: UUID, reason: str) -> None:
 
 
 def _bare(port: int, webhooks: list[UUID], many: int) -> float:
-    """All requests are prepared and signed before."""
+    """Return the rate of the bare client. All its requests are prepared and signed beforehand."""
     now = int(datetime.now(UTC).timestamp())
     requests = []
     for number in range(many):
@@ -186,10 +186,10 @@ def _bare(port: int, webhooks: list[UUID], many: int) -> float:
 
 async def _send_bare(url: str, requests: list[tuple[dict[str, str], bytes]]) -> float:
     tune_garbage_collector()
-    left = iter(requests)
+    remaining = iter(requests)
 
     async def send(session: aiohttp.ClientSession) -> None:
-        for headers, body in left:
+        for headers, body in remaining:
             async with session.post(url, headers=headers, data=body, allow_redirects=False) as answer:
                 await answer.read()
 

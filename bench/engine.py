@@ -1,4 +1,5 @@
-"""The job engine as it is run: worker processes of the command line on one database, and jobs submitted here or over HTTP.
+"""The job engine as it runs in production: worker processes of the command line on one database, and jobs submitted here or over
+HTTP.
 
 The workflow is one of `tests/plugins`, which all other processes find as an installed plugin.
 """
@@ -34,7 +35,7 @@ from workers.jobs.registry import Registry
 
 CLIENT = "admin"
 _MOST_WAITING = 10_000_000
-"""The limit that an admin may set; the usual one is what a benchmark queues beforehand."""
+"""The limit of waiting jobs, as an admin may set it: a benchmark queues as many jobs beforehand as the default limit allows."""
 _REPOSITORY = Path(__file__).parents[1]
 _ONCE = ("job.accepted", "job.completed", "job.started", "job.task_completed", "job.task_started")
 """The events of every completed job, by name."""
@@ -46,7 +47,8 @@ FROM events WHERE position > %s AND originator_id LIKE 'job:%%' GROUP BY topic O
 
 
 class Engine:
-    """A database of its own. Jobs are submitted through the executor of this process, by several coroutines at a time."""
+    """A job engine with a database of its own. Jobs are submitted through the executor of this process, by several coroutines at
+    a time."""
 
     def __init__(self, url: str, *, clients: int, max_jobs: int) -> None:
         self.url = url
@@ -63,7 +65,8 @@ class Engine:
         return int(self._rows(HEAD)[0][0])
 
     def took(self, mark: int, many: int) -> float:
-        """Seconds from the first acceptance after the mark to the last completion, as recorded. Checks that each job ran once."""
+        """Return the seconds from the first acceptance after the mark to the last completion, as recorded. Checks that each job
+        ran once."""
         seen = {topic: facts for topic, *facts in self._rows(_SEEN, mark)}
         counted = {topic: facts[:2] for topic, facts in seen.items()}
         if counted != {topic: [many, many] for topic in _ONCE}:
@@ -76,7 +79,7 @@ class Engine:
 
 
 class EngineOverHttp(Engine):
-    """The same, with the jobs posted to a server by as many clients."""
+    """A job engine whose jobs are posted to a server by as many HTTP clients."""
 
     def __init__(self, url: str, server: Served, *, clients: int, max_jobs: int) -> None:
         super().__init__(url, clients=clients, max_jobs=max_jobs)
@@ -93,14 +96,14 @@ def job_body(content_id: str) -> dict[str, dict[str, str]]:
 
 
 def posted(server: Served) -> str:
-    """A request that submits a job; each for other content."""
+    """Return a request that submits a job; each is for other content."""
     body = json.dumps(job_body(f"match-{load.MARK}"))
     return server.request("POST", "/engine/job", body=body, more={"client": CLIENT})
 
 
 @contextmanager
 def workers(ground: Ground, url: str, *, steps: int) -> Iterator[None]:
-    """One process that admits jobs and runs their steps, so many at a time."""
+    """Run one process that admits jobs and runs their steps, `steps` at a time."""
     key = ground.home / "master.key"
     if not key.exists():
         key.touch(mode=0o600)
@@ -132,8 +135,8 @@ async def _set_limits(url: str, limits: Mapping[str, int]) -> None:
 
 
 async def _accept(url: str, many: int, *, clients: int) -> None:
-    """The work of POST /engine/job without HTTP."""
-    registry, left = Registry([NOOP]), iter(range(many))
+    """Do the work of POST /engine/job without HTTP."""
+    registry, remaining = Registry([NOOP]), iter(range(many))
     async with _core(url) as wired:
         tune_garbage_collector()
         numbers, cause = JobNumbers(wired.database), Cause.by(CLIENT)
@@ -151,4 +154,4 @@ async def _accept(url: str, many: int, *, clients: int) -> None:
                 )
                 await wired.executor.execute(AcceptJob(await numbers.draw(), submission), invocation=Invocation(cause))
 
-        await asyncio.gather(*(some(left) for _ in range(clients)))
+        await asyncio.gather(*(some(remaining) for _ in range(clients)))

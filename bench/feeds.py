@@ -1,4 +1,4 @@
-"""Following the log: the relay that fills Kafka, and a consumer that reads the log itself or Kafka."""
+"""Following the log: the relay that fills Kafka, and a consumer that reads from the log or from Kafka."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def feeds(ground: Ground) -> Result:
 
 
 async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
-    """The time includes making the topics. With a prefix of its own Kafka is empty, so the checkpoint is reset."""
+    """Run the relay; return the number of records and the seconds, which include the creation of the topics. With its own prefix
+    Kafka is empty, so the checkpoint is reset."""
     async with _stand(followed.url) as (database, log_watcher):
         name = relay_name(await cluster_id(KafkaConnection(followed.kafka)))
         await database.execute("DELETE FROM consumer_shards WHERE consumer = %s", (name,))
@@ -94,8 +95,8 @@ async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
 
 
 async def consume(url: str, *, kafka: str | None = None, after: int = 0) -> tuple[int, float, float]:
-    """Follow the log from behind a position with the fan-out of notifications. Gives the number of records, the seconds, and how
-    many of these it takes to read the webhooks."""
+    """Follow the log after a position with the fan-out of notifications. Return the number of records, the seconds, and how many
+    of these the reading of the webhooks takes."""
     async with _stand(url) as (database, log_watcher):
         mapper = EventMapper(catalogue())
         handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda: None)

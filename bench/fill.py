@@ -1,7 +1,7 @@
-"""Fills a log quickly with real data: domain events made by the aggregates, appended by the statement of the product.
+"""Fills a log quickly with real data: domain events made by the aggregates, appended by the product's statement.
 
-Only the way there is shorter than a request's: no HTTP, no load, and many aggregates to a statement. Views are then rebuilt.
-Runs as processes of its own (`python -m bench.fill`), one to decide while the other waits for PostgreSQL.
+It takes a shorter way than a request: no HTTP, no loading, and many aggregates per statement. Views are rebuilt afterwards. Runs in
+processes of its own (`python -m bench.fill`), so that one decides while the other waits for PostgreSQL.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one process appends, aggregates `first` to `last` of `total`. `what` is schedule, catalogued, webhooks, lives or
-    beginnings."""
+    """The share of the log that one process appends: the aggregates `first` to `last` of `total`. `what` is schedule,
+    catalogued, webhooks, lives or beginnings."""
 
     url: str
     what: str
@@ -61,7 +61,7 @@ class Share:
 
 
 def fill(url: str, what: str, *, total: int, processes: int = 2) -> None:
-    """Append `total` aggregates; their events are in the log when this returns, their views are not."""
+    """Append `total` aggregates. When this returns, their events are in the log and their views are not written yet."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(MAKE_ROOM.encode(), (None, EVENTS_PER_PARTITION))
     bounds = [total * number // processes for number in range(processes + 1)]
@@ -81,7 +81,7 @@ def _started(share: Share) -> subprocess.Popen[str]:
 
 
 async def rebuild(url: str, names: Sequence[str]) -> list[Rebuilt]:
-    """Make views from the log, the way `medialedger projections rebuild` does."""
+    """Make views from the log, as `medialedger projections rebuild` does."""
     role = await prepare(url)
     owner = Database(url, size=4)
     await owner.open()
@@ -103,7 +103,7 @@ def _batches(roots: Iterator[AggregateRoot]) -> Iterator[list[WriteSet]]:
 
 
 async def append_all(url: str, batches: Iterable[Sequence[WriteSet]]) -> None:
-    """Each batch with one statement."""
+    """Append each batch with one statement."""
     connection = await Database(url).connect("fill")
     await send_events(connection)
     try:

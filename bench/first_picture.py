@@ -1,4 +1,4 @@
-"""From a clone to a live picture in a browser, as the README says it: its first command, and one click."""
+"""The time from a clone to a live picture in a browser, by the README's first command and one click."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLAYS: Final = """() => {
     for (let at = 0; at < dots.length; at += 4) brightest = Math.max(brightest, dots[at], dots[at + 1], dots[at + 2]);
     return brightest > 64;
 }"""
-"""A second has been played, and the frame is not black."""
+"""The expression that is true in the page when a second has been played and the frame is not black."""
 _LOADED: Final = """() => ({
     bytes: [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
         .filter(each => !each.name.includes('/api/')).reduce((sum, each) => sum + each.encodedBodySize, 0),
@@ -72,7 +72,7 @@ def console(ground: Ground) -> Result:
     table = Table("(dd) First page of the console, cold cache", ("", "KB", "ms until it can be used"))
     targets = []
     for name, rounds in seen.items():
-        size, took = middle([one["bytes"] for one in rounds]) / 1024, middle([one["interactive"] for one in rounds])
+        size, took = middle([run["bytes"] for run in rounds]) / 1024, middle([run["interactive"] for run in rounds])
         table.add(name, size, took)
         targets += [
             Target(f"compressed size, {name}", size, 200, "KB", at_most=True),
@@ -118,7 +118,7 @@ class _chromium:  # noqa: N801 - used like a function
 
 
 def _first_command() -> str:
-    """Of the README's first block of commands."""
+    """Return the first command of the README's first block of commands."""
     block = re.search(r"^```\n(.+?)^```", (_ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert block is not None, "the README has no block of commands"
     return block[1].splitlines()[0].partition("#")[0].strip()
@@ -147,7 +147,7 @@ async def _first_picture(home: Path) -> dict[str, float]:
 
 
 async def _sign_in(page: Page, key: str) -> None:
-    """By the keyboard."""
+    """Sign in with the keyboard."""
     await page.get_by_label("API key").fill(key)
     await page.keyboard.press("Enter")
     await page.locator("#navigation").wait_for(state="attached")
@@ -155,7 +155,7 @@ async def _sign_in(page: Page, key: str) -> None:
 
 @contextmanager
 def _running(clone: Path) -> Iterator[subprocess.Popen[str]]:
-    """The first command, as in a shell that knows nothing of this installation, on a free port."""
+    """Run the first command on a free port, in the environment of a shell that does not know this installation."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -175,14 +175,14 @@ def _running(clone: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _followed(running: subprocess.Popen[str], marks: dict[str, float]) -> str:
-    """The address of the console, when the schedule of the demo is there."""
-    address, said = "", ""
+    """Wait until the demo's schedule exists, and return the address of the console."""
+    address, output = "", ""
     assert running.stdout is not None
     for line in running.stdout:
-        said += line
-        if found := re.match(r"\s+console\s+(http://\S+)", line):
-            address, marks["ready"] = found[1], time.perf_counter()
+        output += line
+        if match := re.match(r"\s+console\s+(http://\S+)", line):
+            address, marks["ready"] = match[1], time.perf_counter()
         if line.startswith("demo: schedule around"):
             marks["demo"] = time.perf_counter()
             return address
-    raise RuntimeError(f"the command ended: {said[-3000:]}")
+    raise RuntimeError(f"the command ended: {output[-3000:]}")

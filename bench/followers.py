@@ -1,7 +1,7 @@
 """Consoles that follow the changes, in a process of their own: `python -m bench.followers PORT FILE`.
 
-Their sessions' cookies come on standard input, as JSON. It prints a line when all streams are open, reads until it is terminated,
-and then writes to FILE how many changes and bytes all of them got, and how many got none.
+The cookies of their sessions come on standard input, as JSON. It prints a line when all streams are open, reads until it is
+terminated, and then writes to FILE how many changes and bytes all consoles received, and how many consoles received none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHANGE = b'"recordedAt"'
 
 
 class _Follower(asyncio.Protocol):
-    """Counts; what is cut between two pieces is not counted."""
+    """A client that counts changes; one that is split between two reads is not counted."""
 
     def __init__(self, request: bytes) -> None:
         self._request = request
@@ -61,8 +61,8 @@ async def _follow(port: int, cookies: list[str], *, into: Path) -> None:
     print("ready", flush=True)
     await ended.wait()
     got = [follower.changes for follower in followers]
-    told = {"changes": sum(got), "bytes": sum(follower.bytes for follower in followers), "without": got.count(0)}
-    await asyncio.to_thread(into.write_text, json.dumps(told))
+    report = {"changes": sum(got), "bytes": sum(follower.bytes for follower in followers), "without": got.count(0)}
+    await asyncio.to_thread(into.write_text, json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -57,13 +57,13 @@ router = Router("/x", surface=Surface("bench"))
 
 @router.post("/echo", _ROLES, response_model=Posted, status=201)
 async def echo(request: Request, body: Posted) -> Response:
-    """The body and an id."""
+    """Return the body and an id."""
     return Response(201, {"id": str(uuid4()), **body.__dict__})
 
 
 @router.get("/{id}", _ROLES)
-async def one(request: Request, id: int) -> Response:
-    """The id."""
+async def by_id(request: Request, id: int) -> Response:
+    """Return the id."""
     return Response(200, {"id": id})
 
 
@@ -116,7 +116,7 @@ class _HookedRoute(APIRoute):
 
 
 class _TrieRouter(APIRouter):
-    """A router that looks a path up instead of trying one route after the other."""
+    """A router that looks a path up in a trie instead of trying one route after another."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ def _plain() -> FastAPI:
     app.include_router(trivial.application().router, prefix="/x")
 
     @app.get("/x/{id}")
-    async def one(id: int) -> dict[str, int]:
+    async def by_id(id: int) -> dict[str, int]:
         return {"id": id}
 
     return app

@@ -31,11 +31,11 @@ _serials = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a run measures. A quick run only shows whether something is broken."""
+    """The duration and size of a run. A quick run only shows whether something is broken."""
 
     quick: bool
     events: int
-    """Of the large log."""
+    """The number of events of the large log."""
 
     @property
     def rounds(self) -> int:
@@ -47,7 +47,7 @@ class Effort:
 
     @property
     def many(self) -> int:
-        """The size of the large schedule."""
+        """Return the number of Events of the large schedule."""
         return 100_000 if self.quick else 1_000_000
 
 
@@ -61,7 +61,7 @@ class Served:
     def request(
         self, method: str, path: str, *, body: str | None = None, kind: str = "application/json", more: Mapping[str, str] = NO_MORE
     ) -> str:
-        """`more` are headers."""
+        """Return a request to this server, as text. `more` holds further headers."""
         return load.request(method, path, body=body, kind=kind, key=self.key, more=more)
 
 
@@ -73,11 +73,11 @@ class Ground:
         self.effort = effort
         self.programs = postgres.programs
         self.pids: dict[str, int] = {}
-        """Of the running processes, by name."""
+        """The ids of the running processes, by name."""
         self._url = url
 
     def database(self, name: str) -> str:
-        """An empty database with the product's schema; its address."""
+        """Create an empty database with the product's schema, and return its address."""
         url = self.plain_database(name)
         uvloop.run(prepare(url))
         return url
@@ -138,7 +138,7 @@ class Ground:
 
 
 def python_of(checkout: Path) -> Path:
-    """The interpreter that `make` has installed the checkout into."""
+    """Return the interpreter of the environment into which `make` installed the checkout."""
     return checkout / ".venv" / "bin" / "python"
 
 
@@ -181,7 +181,8 @@ def event_posts(server: Served) -> list[str]:
 
 
 def linked_posts(server: Served) -> list[str]:
-    """The same with a room, a type, a category and two tags each, made over HTTP so that they can be linked to."""
+    """Return requests that create Events with a room, a type, a category and two tags each. Those resources are created over
+    HTTP first."""
     rooms = [made(server, "room", {"name": f"Studio {number}"}) for number in range(20)]
     types = [made(server, "eventtype", {"name": f"Type {number}"}) for number in range(10)]
     categories = [made(server, "category", {"name": f"Category {number}"}) for number in range(10)]
@@ -200,7 +201,7 @@ def linked_posts(server: Served) -> list[str]:
 
 
 def made(server: Served, path: str, body: dict[str, str]) -> str:
-    """Post to the media API and return the id."""
+    """Post a resource to the media API and return its id."""
     headers = {"Content-Type": "application/json", "API-KEY": server.key or ""}
     address = f"http://127.0.0.1:{server.port}/api/{path}/"
     with urlopen(Request(address, data=json.dumps(body).encode(), headers=headers)) as answer:

@@ -1,7 +1,8 @@
-"""`python -m bench.instructions OTHER`: processor instructions for a request, in this checkout and in another one with its `.venv`.
+"""`python -m bench.instructions OTHER`: processor instructions per request, in this checkout and in another one with its own
+`.venv`.
 
-Counted by Valgrind's callgrind with one client, so that each write is an append of its own, and without the work of PostgreSQL.
-Other load on the machine changes the counts by a few per cent, and rates by half. Ratios above 1: this checkout needs fewer.
+Valgrind's callgrind counts them with one client, so that each write is an append of its own, and without the work of PostgreSQL.
+Other load on the machine changes the counts by a few per cent, but rates by half. With a ratio above 1 this checkout needs fewer.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _control(pid: int, command: str) -> None:
 
 
 def counted(base: Ground, checkout: Path, *, name: str, request: str) -> float:
-    """Instructions of the server for one request, in a process of its own."""
+    """Return the number of instructions that the server needs for one request, in a process of its own."""
     label = f"{name}_{re.sub('[^a-z0-9]+', '_', request.lower())}"
     url, home, environment = migrated(base, checkout, label)
     counts = Path(home) / "instructions"

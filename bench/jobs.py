@@ -1,4 +1,5 @@
-"""The job engine: jobs a second beside Procrastinate, how long a job waits for its start, and acceptance beside a long queue."""
+"""The job engine: jobs per second compared with Procrastinate, the time a job waits for its start, and acceptance with a long
+queue."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _MAX_JOBS = 500
 _PROCESSES = (1, 4)
 _STEPS: Mapping[int, Sequence[int]] = {1: (10, 30, 60), 4: (10, 20, 30)}
 _CONCURRENCY: Mapping[int, Sequence[int]] = {1: (1, 10, 30, 60), 4: (1, 5, 30)}
-"""By the number of processes; the best is used, for both sides."""
+"""The numbers of steps at a time, by the number of processes; both sides are shown with the best one."""
 _DEFAULT_STEPS = 4
 _WARM = 20
 _GAP = 0.05
@@ -36,7 +37,7 @@ _FILLING = 256
 _LOOK = 0.2
 _PATIENCE = 180.0
 _RESTED = 15
-"""Looks in a row in which no statement runs."""
+"""The number of consecutive looks at the database that must find no running statement."""
 _BUSY = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state = 'active'
@@ -51,7 +52,7 @@ _Waits = dict[str, list[float]]
 
 
 class JobQueue(Protocol):
-    """What both sides implement. A mark separates earlier jobs from those that are measured."""
+    """The interface of both job queues. A mark separates earlier jobs from the jobs that are measured."""
 
     def put(self, many: int) -> None: ...
 
@@ -64,7 +65,7 @@ class JobQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """`processes` workers with several steps at a time in each."""
+    """A trial with `processes` workers, each of which runs several steps at a time."""
 
     ground: Ground
     processes: int
@@ -97,7 +98,8 @@ class _Trial:
             running.enter_context(workers(self.ground, url, steps=self.at_once))
 
     def _rate(self, queue: JobQueue) -> float:
-        """Jobs a second, from the first acceptance to the last completion. Before that, enough jobs to start all processes."""
+        """Return jobs per second, from the first acceptance to the last completion. Before that, runs enough jobs to start all
+        processes."""
         before = max(100, 5 * self.processes * self.at_once)
         queue.put(before)
         _await(queue, before)
@@ -117,7 +119,7 @@ def _await(queue: JobQueue, many: int) -> None:
 
 
 def jobs(ground: Ground) -> Result:
-    """(m) no-op jobs a second, from acceptance to completion, with 1 and with 4 worker processes; beside Procrastinate."""
+    """(m) no-op jobs per second, from acceptance to completion, with 1 and with 4 worker processes; compared with Procrastinate."""
     many, rounds = (500, 1) if ground.effort.quick else (5_000, 3)
     result = Result("jobs", raw={"tried": {}})
     cells: dict[str, Callable[[], float]] = {}
@@ -134,8 +136,8 @@ def jobs(ground: Ground) -> Result:
     seen = in_turns(cells, rounds=rounds)
     table = Table(f"(m) {many:,} no-op jobs, accepted to completed; ratio: to Procrastinate", ("", "at once", "jobs/s", "ratio"))
     for name, rates in seen.items():
-        beside = seen[f"Procrastinate, {name.rpartition(' ')[2]}"]
-        ratio = middle([ours / theirs for ours, theirs in zip(rates, beside, strict=True)])
+        base_rates = seen[f"Procrastinate, {name.rpartition(' ')[2]}"]
+        ratio = middle([ours / theirs for ours, theirs in zip(rates, base_rates, strict=True)])
         table.add(name, at_once[name], middle(rates), ratio)
         if name.startswith("ours"):
             result.targets.append(Target(f"jobs/s, {name}, to Procrastinate", ratio, 2.0))
@@ -149,7 +151,7 @@ _SIDES = (("ours", _STEPS, (_Trial.ledger, _Trial.http)), ("Procrastinate", _CON
 
 
 def job_starts(ground: Ground) -> Result:
-    """(n) how long a job waits for its start when a slot is free; all in one process, and workers in another."""
+    """(n) the time that a job waits for its start when a slot is free; all in one process, and workers in another."""
     count = 60 if ground.effort.quick else 300
     waits: dict[str, _Waits] = {}
     url = ground.database("bench_starts_one")
@@ -173,12 +175,12 @@ def job_starts(ground: Ground) -> Result:
 
 
 def _at(values: Sequence[float], share: int) -> float:
-    """The percentile of the values."""
+    """Return a percentile of the values."""
     return sorted(values)[min(len(values) * share // 100, len(values) - 1)]
 
 
 async def _waits(product: Served, url: str, count: int) -> _Waits:
-    """Milliseconds from the moment that a POST is sent, by the machine's one clock, which is the log's too."""
+    """Return the waits in milliseconds from the moment that a POST is sent. The log uses the same clock of the machine."""
     rng, sent = Random(1), dict[str, datetime]()
     waits: _Waits = {"answer": [], "job.started": [], "job.task_started": []}
     headers = {"API-KEY": product.key or "", "client": CLIENT}
@@ -196,8 +198,8 @@ async def _waits(product: Served, url: str, count: int) -> _Waits:
                 waits["answer"].append((datetime.now(UTC) - begun) / timedelta(milliseconds=1))
                 sent[f"job:{job}"] = begun
             await _completed(connection, job)
-        found = await connection.execute(_STARTS, (list(sent),))
-        async for stream, *moments in found:
+        cursor = await connection.execute(_STARTS, (list(sent),))
+        async for stream, *moments in cursor:
             for what, moment in zip(("job.started", "job.task_started"), moments, strict=True):
                 waits[what].append((moment - sent[stream]) / timedelta(milliseconds=1))
     return waits
@@ -206,14 +208,14 @@ async def _waits(product: Served, url: str, count: int) -> _Waits:
 async def _completed(connection: psycopg.AsyncConnection, job: int) -> None:
     async with asyncio.timeout(_PATIENCE):
         while True:
-            found = await connection.execute("SELECT FROM job_view WHERE id = %s AND state = 2", (job,))
-            if found.rowcount:
+            cursor = await connection.execute("SELECT FROM job_view WHERE id = %s AND state = 2", (job,))
+            if cursor.rowcount:
                 return
             await asyncio.sleep(0.005)
 
 
 def job_queue(ground: Ground) -> Result:
-    """(o) acceptance over HTTP beside 100 000 queued jobs, and beside none; all workers in the same process."""
+    """(o) acceptance over HTTP with 100 000 queued jobs, and with none; all workers in the same process."""
     many = 5_000 if ground.effort.quick else 100_000
     long = ground.database("bench_queue_long")
     Engine(long, clients=_FILLING, max_jobs=0).put(many)
@@ -222,7 +224,7 @@ def job_queue(ground: Ground) -> Result:
     table = Table("(o) POST of jobs, by what is queued already", ("", "clients", "req/s", "p50 ms", "p99 ms"))
     for name, rounds in seen.items():
         for clients in (1, _CLIENTS):
-            figures = [middle([getattr(one[clients], figure) for one in rounds]) for figure in ("rate", "p50", "p99")]
+            figures = [middle([getattr(run[clients], figure) for run in rounds]) for figure in ("rate", "p50", "p99")]
             table.add(name, clients, *figures)
     none, queued = seen.values()
     slower = middle([before[_CLIENTS].rate / after[_CLIENTS].rate for before, after in zip(none, queued, strict=True)])
@@ -235,7 +237,7 @@ def job_queue(ground: Ground) -> Result:
 
 
 def _await_rest(url: str) -> None:
-    """Until the workers have read, indexed and sealed what was put in before they started."""
+    """Wait until the workers have read, indexed and sealed the events that were appended before the workers started."""
     rested = 0
     end = time.monotonic() + _PATIENCE
     with psycopg.connect(url, autocommit=True) as connection:
@@ -248,7 +250,7 @@ def _await_rest(url: str) -> None:
 
 
 def _accepting(ground: Ground, url: str = "") -> Mapping[int, Seen]:
-    """No job is started. Jobs that were accepted while the queue should be empty are dropped with their database."""
+    """Measure acceptance without starting a job. Jobs accepted in the runs with an empty queue are dropped with their database."""
     if not url:
         url = ground.database("bench_queue_none")
         Engine(url, clients=_CLIENTS, max_jobs=0)

@@ -1,8 +1,9 @@
 """`python -m bench.kinds_of_source FOLDER`: kinds of source, each through ingest, capture, compose, clips and stills.
 
 Flashes and beeps are measured on the decoded frames and samples of everything that is made, in processes of steps, without a
-database. FOLDER keeps one JSON file for each kind: what is there is not measured again, so that a run may be stopped and go on, and
-several may run side by side with `--every`. `--markdown` prints the table of docs/measurements/sources.md from what is there.
+database. FOLDER holds one JSON file for each kind. A kind that has a file is not measured again: a run may be stopped and
+continued, and several runs may share the work with `--every`. `--markdown` prints the table of docs/measurements/sources.md from
+these files.
 """
 
 from __future__ import annotations
@@ -43,14 +44,15 @@ from workers.kernel.confinement import NICE
 _FILM, _OTHER, _COMPOSED, _CAPTURED = (event(number) for number in (1, 2, 3, 4))
 _OTHER_SECONDS: Final = 4.0
 _EACH_ITS_OWN: Final = "bandpass=f=1000:width_type=h:w=400,bandpass=f=1000:width_type=h:w=400,volume=16"
-"""Filters: every item of a film that is composed has a loudness of its own, and a hum alone is as loud as beeps."""
+"""Audio filters: every item of a composed film has a loudness of its own, and a hum alone is as loud as beeps."""
 _AT_ONCE: Final = 0.1
-"""Seconds. What is heard at the very beginning is not looked at for sync: a decoder of sound begins with silence."""
+"""Sound in the first seconds, up to this one, is not checked for sync: an audio decoder begins with silence."""
 _SOUND: Final = 0.08
-"""Seconds. Encoders of sound work in packets, whose first and last one may be cut off."""
+"""The seconds of sound that may be missing: audio encoders work in packets, of which the first and the last may be cut off."""
 _SEGMENT: Final = 2.0
 _LAST_FRAME: Final = 0.1
-"""Seconds, or longer: what is listed to be longer than it is loses nothing."""
+"""The assumed duration of the last frame in seconds. It may be too long: a segment that is listed as longer than it is loses
+nothing."""
 _PACKET: Final = 188
 _CLOCK: Final = 2**33 / 90_000
 _JUMP: Final = 10.0
@@ -70,7 +72,8 @@ _Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is to be seen and heard: times count from the first picture. `frame` is how long one lasts."""
+    """The expected picture and sound. Times count from the first picture; `frame` is the duration of a frame. All are in
+    seconds."""
 
     flashes: Sequence[float]
     beeps: Sequence[float]
@@ -79,31 +82,31 @@ class _Wanted:
     frames: int = 0
     sound: float = 0.0
     filters: str = ""
-    """For the sound."""
+    """ffmpeg filters for the sound."""
     slack: float = 0.0
-    """Seconds by which flashes and beeps may be moved together: composed films have a grid of frames of their own."""
+    """The seconds by which flashes and beeps may be moved together: composed films have their own grid of frames."""
 
     still: bool = False
-    """Its picture stands still: a copied clip begins where nobody can tell."""
+    """True if the picture is a still: the beginning of a copied clip cannot be seen."""
     white: float = 0.0
-    """Until when the first flash lasts, where its picture stands still."""
+    """The end of the first flash if the picture is a still."""
 
     def cut(self, begin: float, end: float, **more: Any) -> _Wanted:
-        times = [[one - begin for one in found if begin - 0.001 <= one < end - 0.001] for found in (self.flashes, self.beeps)]
+        times = [[time - begin for time in marks if begin - 0.001 <= time < end - 0.001] for marks in (self.flashes, self.beeps)]
         if 0 < begin < self.white:
             times[0].insert(0, 0.0)
         return _Wanted(times[0], times[1], end - begin, self.frame, **more)
 
 
 def _measured(shown: Path, heard: Path, wanted: _Wanted, *, track: str = "v:0", from_key: bool = False) -> _Cell:
-    """What a file is like beside what was wanted. `from_key`: it may begin earlier, with a key frame."""
+    """Compare a file with what is expected. With `from_key` it may begin earlier, with a key frame."""
     seen, listened = picture(shown, track=track), sound(_filtered(heard, wanted.filters)) if wanted.beeps or wanted.sound else None
     wrong: list[str] = []
-    flashes = [one - seen.times[0] for one in seen.flashes]
-    beeps = [one - seen.times[0] for one in listened.beeps] if listened is not None else []
+    flashes = [flash - seen.times[0] for flash in seen.flashes]
+    beeps = [beep - seen.times[0] for beep in listened.beeps] if listened is not None else []
     if from_key and flashes and wanted.flashes:
         earlier = flashes[-1] - wanted.flashes[-1]
-        flashes, beeps = ([one - earlier for one in found if one - earlier > -0.02] for found in (flashes, beeps))
+        flashes, beeps = ([time - earlier for time in marks if time - earlier > -0.02] for marks in (flashes, beeps))
     if from_key and wanted.still:
         flashes, beeps = list(wanted.flashes), list(wanted.beeps)
     pairs, sounds = _paired(wanted.flashes, flashes), _paired(wanted.beeps, beeps)
@@ -111,7 +114,7 @@ def _measured(shown: Path, heard: Path, wanted: _Wanted, *, track: str = "v:0", 
         wrong.append(f"{len(flashes)} of {len(wanted.flashes)} flashes")
     if len(beeps) != len(wanted.beeps):
         wrong.append(f"{len(beeps)} of {len(wanted.beeps)} beeps")
-    moved = max((abs(found - right) for right, found in pairs.items()), default=0.0)
+    moved = max((abs(measured - right) for right, measured in pairs.items()), default=0.0)
     if moved > wanted.frame * 1.05 + wanted.slack + 0.002:
         wrong.append(f"flashes are {moved:.2f} s off")
     later = [(right, beep) for right, beep in sounds.items() if right > _AT_ONCE]
@@ -139,7 +142,7 @@ def _filtered(heard: Path, filters: str) -> Path:
 
 
 def _without_jumps(times: Sequence[float], frame: float) -> list[float]:
-    """Times of frames from the first one on, as if their clock had not jumped."""
+    """Return the times of frames, counted from the first, as if their clock had not jumped."""
     steps = [after - before for before, after in pairwise(times)]
     return list(accumulate((step if 0 < step < _JUMP + 5 else frame for step in steps), initial=0.0))
 
@@ -148,14 +151,14 @@ def _refused(made: Failed, rightly: str) -> _Cell:
     return {"refused": made.reason, "wrong": []} if rightly and rightly in made.reason else {"wrong": [made.reason]}
 
 
-def _paired(wanted: Sequence[float], found: Sequence[float]) -> dict[float, float]:
-    """Each time that was wanted, and the nearest one that was found."""
-    return {one: min(found, key=lambda other: abs(other - one)) for one in wanted if found}
+def _paired(wanted: Sequence[float], measured: Sequence[float]) -> dict[float, float]:
+    """Return each expected time with the nearest measured one."""
+    return {time: min(measured, key=lambda other: abs(other - time)) for time in wanted if measured}
 
 
 def _near(pairs: Mapping[float, float], at: float) -> float:
-    """By how much the flash that is nearest to a time is moved."""
-    nearest = min(pairs, key=lambda one: abs(one - at), default=None)
+    """Return by how much the flash nearest to a time is moved."""
+    nearest = min(pairs, key=lambda flash: abs(flash - at), default=None)
     return 0.0 if nearest is None else pairs[nearest] - nearest
 
 
@@ -164,19 +167,19 @@ class _Studio:
     hosts: StepProcessPool
     root: Path
     rounds: bool
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     async def step(self, workflow: str, content: str, **parameters: Any) -> Results | Failed:
         listener = Listener()
         made = await run(self.hosts, self.root, workflow, content_id=content, listener=listener, **parameters)
-        self.told += [f"{workflow}: {message}" for _, message in listener.lines]
+        self.messages += [f"{workflow}: {message}" for _, message in listener.lines]
         return made
 
     def file(self, content: str, name: str = "") -> Path:
         return self.root / content / (name or f"{content}.mp4")
 
     async def measured(self, kind: Kind) -> dict[str, Any]:
-        self.told = []
+        self.messages = []
         for old in self.root.iterdir():
             if not old.name.startswith("."):
                 shutil.rmtree(old)
@@ -184,7 +187,7 @@ class _Studio:
         source.parent.mkdir()
         kind.make(source)
         cells: dict[str, _Cell] = {}
-        result: dict[str, Any] = {"kind": kind.name, "cells": cells, "ratio": None, "told": self.told}
+        result: dict[str, Any] = {"kind": kind.name, "cells": cells, "ratio": None, "told": self.messages}
         begun = time.perf_counter()
         made = await self.step("vod_ingest", _FILM, file=f"in/{kind.file}")
         took = time.perf_counter() - begun
@@ -243,7 +246,7 @@ class _Studio:
         return self._tried(lambda: _measured(self.file(_CAPTURED), self.file(_CAPTURED), wanted))
 
     async def _compose(self, kind: Kind, wanted: _Wanted) -> _Cell:
-        """Two parts of the film, and between them another one."""
+        """Compose two parts of the film, with another film between them."""
         films.film(self.file(_OTHER).parent.parent / "other.mp4", Form(seconds=_OTHER_SECONDS))
         self.file(_OTHER).parent.mkdir(exist_ok=True)
         (self.root / "other.mp4").rename(self.file(_OTHER))
@@ -254,20 +257,20 @@ class _Studio:
             times = {"start": _clock(span[0]), "end": _clock(span[1]), "frameAccurate": True} if length >= 1 else {}
             items.append(item(1, **times))
             part = wanted.cut(*span)
-            flashes += [begin + one for one in part.flashes]
-            beeps += [begin + one for one in part.beeps]
+            flashes += [begin + flash for flash in part.flashes]
+            beeps += [begin + beep for beep in part.beeps]
             begin += part.seconds
             if number == 0:
                 items.append(item(2))
-                flashes += [begin + one for one in even(_OTHER_SECONDS)]
-                beeps += [begin + one for one in even(_OTHER_SECONDS)]
+                flashes += [begin + time for time in even(_OTHER_SECONDS)]
+                beeps += [begin + time for time in even(_OTHER_SECONDS)]
                 begin += _OTHER_SECONDS
         made = await self.step("compose", _COMPOSED, generation=1, playlist=playlist(*items), renditions=[90])
         if isinstance(made, Failed):
             return {"wrong": [made.reason]}
         frame = max(kind.frame, 1 / 25)
-        flashes = [one for before, one in zip([-1.0, *flashes], flashes, strict=False) if one - before > films.LASTS]
-        beeps = [one for before, one in zip([-1.0, *beeps], beeps, strict=False) if one - before > films.LASTS]
+        flashes = [time for before, time in zip([-1.0, *flashes], flashes, strict=False) if time - before > films.LASTS]
+        beeps = [time for before, time in zip([-1.0, *beeps], beeps, strict=False) if time - before > films.LASTS]
         whole = _Wanted(flashes, beeps, begin, frame, sound=begin, filters=_EACH_ITS_OWN, slack=4 * frame)
         return self._tried(lambda: _measured(self.file(_COMPOSED), self.file(_COMPOSED), whole))
 
@@ -284,7 +287,8 @@ class _Studio:
         return self._tried(lambda: _measured(clip, clip, part, from_key=copied))
 
     async def _still(self, kind: Kind, file: str) -> _Cell:
-        """The first frame of a flash is white, and the one before it black. Both are looked up in what a player shows."""
+        """Check that the first frame of a flash is white and the frame before it is black. Their times are those that a player
+        shows."""
         seen = picture(self.file(_FILM, file), track=kind.picture if file.startswith("source") else "v:0")
         flash = seen.flashes[len(seen.flashes) // 2]
         at = min(range(len(seen.times)), key=lambda place: abs(seen.times[place] - flash))
@@ -302,7 +306,7 @@ class _Studio:
         return {"wrong": wrong}
 
     async def _ratio(self, kind: Kind, source: Path, made: Results, took: float) -> float | None:
-        """How long the ingest takes for each second that the same takes by hand: the median of rounds, each in turns."""
+        """Return the time of the ingest divided by the time of the same work by hand: the median of several rounds, in turns."""
         ratios: list[float] = []
         for number in range(kind.rounds if self.rounds else 0):
             if number:
@@ -317,9 +321,9 @@ class _Studio:
 
 
 def _of_film(kind: Kind, wanted: _Wanted) -> _Wanted:
-    """What is wanted of the film that was made of a source, with the black that it may begin with."""
-    moved = [one + kind.added for one in wanted.flashes]
-    beeps = sorted({*even(kind.added), *(one + kind.added for one in wanted.beeps)}) if kind.added else wanted.beeps
+    """Return what is expected of the film made of a source, with the black that it may begin with."""
+    moved = [flash + kind.added for flash in wanted.flashes]
+    beeps = sorted({*even(kind.added), *(beep + kind.added for beep in wanted.beeps)}) if kind.added else wanted.beeps
     return _Wanted(
         moved,
         beeps,
@@ -332,7 +336,7 @@ def _of_film(kind: Kind, wanted: _Wanted) -> _Wanted:
 
 
 def _heard(kind: Kind, part: _Wanted) -> float:
-    """Clips are silent where their source is."""
+    """Return the seconds of sound that a clip must have. A clip is silent where its source is."""
     return part.seconds if kind.heard is None else 0.0
 
 
@@ -341,21 +345,21 @@ def _clock(seconds: float) -> str:
 
 
 def _streamed(kind: Kind, source: Path) -> Mapping[str, bytes]:
-    """The files of an HLS stream of the source."""
+    """Return the files of an HLS stream of the source, by name."""
     if kind.streamed == "ts":
         return _cut(source)
     folder = source.parent / "hls"
     folder.mkdir()
     made = ("-c", "copy", "-f", "hls", "-hls_time", str(_SEGMENT), "-hls_list_size", "0", "-hls_playlist_type", "vod")
     fragments = kind.streamed == "fmp4"
-    kept = ("-hls_segment_type", "fmp4", "-strict", "-2") if fragments else ()
+    segment_type = ("-hls_segment_type", "fmp4", "-strict", "-2") if fragments else ()
     names = ("-hls_segment_filename", "s%d.m4s" if fragments else "s%d.ts")
-    films.ffmpeg("-i", str(source), *made, *kept, *names, "i.m3u8", folder=folder)
-    return {one.name: one.read_bytes() for one in folder.iterdir()}
+    films.ffmpeg("-i", str(source), *made, *segment_type, *names, "i.m3u8", folder=folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def _cut(source: Path) -> Mapping[str, bytes]:
-    """A transport stream as it is, cut before the key frames of its picture."""
+    """Return the files of an HLS stream: a transport stream, unchanged, cut before the key frames of its picture."""
     data = source.read_bytes()
     packets = [data[at : at + _PACKET] for at in range(0, len(data), _PACKET)]
     tables: dict[int, bytes] = {}
@@ -370,7 +374,7 @@ def _cut(source: Path) -> Mapping[str, bytes]:
         latest = latest if stamp is None else max(latest, stamp) if not stamps or abs(latest - stamp) < _JUMP else stamp
         if stamp is not None and (not stamps or (packet[3] & 0x20 and packet[5] & 0x40)):
             if stamps:
-                segments.append([tables[one] for one in films.TABLES if one in tables])
+                segments.append([tables[table] for table in films.TABLES if table in tables])
             stamps.append(stamp)
         segments[-1].append(packet)
     lines = ["#EXTM3U", f"#EXT-X-TARGETDURATION:{round(_SEGMENT)}"]
@@ -384,17 +388,17 @@ def _cut(source: Path) -> Mapping[str, bytes]:
 
 
 def _by_hand(source: Path, folder: Path, made: Results, kind: Kind) -> float | None:
-    """Seconds of one ffmpeg that makes the MP4 file and the same renditions, and one packager, with the priority of steps. None if
-    ffmpeg fails."""
+    """Run one ffmpeg that makes the MP4 file and the same renditions, and one packager, with the priority of steps. Return the
+    seconds; None if a program fails."""
     folder.mkdir(exist_ok=True)
     again = ("-c:v", "libx264", "-preset", "fast", "-pix_fmt", "yuv420p")
     aac = ("-c:a", "aac", "-b:a", "160k")
-    kept = ("-c", "copy") if made["convert"]["copied"] else (*again, "-crf", "17", *aac)
-    outputs = ["-map", f"0:{kind.picture}", "-map", "0:a:0", *kept, "-movflags", "+faststart", "film.mp4"]
+    coding = ("-c", "copy") if made["convert"]["copied"] else (*again, "-crf", "17", *aac)
+    outputs = ["-map", f"0:{kind.picture}", "-map", "0:a:0", *coding, "-movflags", "+faststart", "film.mp4"]
     tracks = []
-    for number, one in enumerate(made["renditions"]["videos"]):
-        limits = ("-crf", "21", "-maxrate", str(one["bitRate"]), "-bufsize", str(2 * one["bitRate"]))
-        sized = f"scale={one['width']}:{one['height']},setsar=1"
+    for number, video in enumerate(made["renditions"]["videos"]):
+        limits = ("-crf", "21", "-maxrate", str(video["bitRate"]), "-bufsize", str(2 * video["bitRate"]))
+        sized = f"scale={video['width']}:{video['height']},setsar=1"
         keys = ("-force_key_frames", "expr:gte(t,n_forced*2)")
         outputs += ["-map", f"0:{kind.picture}", "-vf", sized, *again, *limits, *keys, f"video-{number}.mp4"]
         tracks.append(f"in=video-{number}.mp4,stream=video,output=v{number}.mp4,playlist_name=v{number}.m3u8")
@@ -449,7 +453,7 @@ async def _all(kinds: Sequence[Kind], folder: Path, *, rounds: bool) -> None:
 
 
 async def _warm(studio: _Studio) -> None:
-    """The first step waits for its process."""
+    """Run one step, because the first one waits for the start of its process."""
     (studio.root / "in").mkdir()
     films.film(studio.root / "in/film.mp4", Form(seconds=1))
     await studio.step("probe_media", "film", file="in/film.mp4")
@@ -460,7 +464,7 @@ def _path(folder: Path, kind: Kind) -> Path:
 
 
 def _markdown(folder: Path) -> str:
-    """The table, and below it what is wrong in it."""
+    """Return the table, followed by a list of its faults."""
     lines = [f"| kind | {' | '.join(_COLUMNS.values())} | missing | time |", f"|---|{'---|' * (len(_COLUMNS) + 2)}"]
     notes: list[str] = []
     for kind in KINDS:
@@ -469,8 +473,8 @@ def _markdown(folder: Path) -> str:
         result = json.loads(_path(folder, kind).read_text())
         cells: Mapping[str, _Cell] = result["cells"]
         shown = [_cell(kind.name, name, cells.get(name), notes) for name in _COLUMNS]
-        lost = sum(one.get("frames", 0) for one in cells.values())
-        silent = max((one.get("sound", 0.0) for one in cells.values()), default=0.0)
+        lost = sum(cell.get("frames", 0) for cell in cells.values())
+        silent = max((cell.get("sound", 0.0) for cell in cells.values()), default=0.0)
         missing = "0" if not lost and silent <= _SOUND else f"{lost} frames, {silent:.2f} s"
         ratio = "-" if result["ratio"] is None else f"{result['ratio']:.1f}"
         refused = "refused" in cells.get("film", {})
@@ -503,15 +507,15 @@ def main() -> None:
     if given.markdown:
         print(_markdown(given.folder))
         return
-    place, of = (int(one) for one in given.every.split("/"))
-    unknown = [one for one in given.only if not any(name.startswith(one) for name in BY_NAME)]
+    place, of = (int(number) for number in given.every.split("/"))
+    unknown = [prefix for prefix in given.only if not any(name.startswith(prefix) for name in BY_NAME)]
     if unknown:
         parser.error(f"there is no kind {', '.join(unknown)}; there are {'; '.join(BY_NAME)}")
     given.folder.mkdir(parents=True, exist_ok=True)
-    wanted = [kind for kind in KINDS if not given.only or any(kind.name.startswith(one) for one in given.only)]
-    left = [kind for kind in wanted[place - 1 :: of] if given.again or not _path(given.folder, kind).exists()]
-    print(f"{len(left)} kinds, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
-    uvloop.run(_all(left, given.folder, rounds=not given.untimed))
+    wanted = [kind for kind in KINDS if not given.only or any(kind.name.startswith(prefix) for prefix in given.only)]
+    remaining = [kind for kind in wanted[place - 1 :: of] if given.again or not _path(given.folder, kind).exists()]
+    print(f"{len(remaining)} kinds, load {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
+    uvloop.run(_all(remaining, given.folder, rounds=not given.untimed))
 
 
 if __name__ == "__main__":

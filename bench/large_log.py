@@ -1,8 +1,8 @@
-"""Fills a log with lives of ten events each, as fast as PostgreSQL takes them: whole batches through `log_append()`.
+"""Fills a log with lives of ten events each, as fast as PostgreSQL accepts them: whole batches through `log_append()`.
 
-The events are those of a few lives that the aggregates made; each stream gets a copy, so that nothing is decided a million times.
-Many lives run side by side, as in a real log: the next event of a stream comes thousands of events later. Runs as processes of its
-own (`python -m bench.large_log`), one to make hashes while the other waits for PostgreSQL.
+The events come from a few lives made by the aggregates; each stream gets a copy, so that nothing is decided a million times. Many
+lives run side by side, as in a real log: the next event of a stream follows thousands of events later. Runs in processes of its own
+(`python -m bench.large_log`), so that one computes hashes while the other waits for PostgreSQL.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def stream(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one process appends: the lives `first` to `last`."""
+    """The share of the log that one process appends: the lives `first` to `last`."""
 
     url: str
     first: int
@@ -68,7 +68,7 @@ def _row(number: int, version: int, event: tuple[str, bytes]) -> EventRow:
 
 
 def fill(url: str, *, events: int, partition: int, processes: int = 2) -> None:
-    """Append so many events, to partitions of so many positions; behind them is one that nothing will fill. Their views are not
+    """Append `events` events to partitions of `partition` positions; an empty partition follows them. Their views are not
     written."""
     with psycopg.connect(url, autocommit=True) as connection:
         for through, each in ((events, partition), (events + EVENTS_PER_PARTITION, EVENTS_PER_PARTITION)):

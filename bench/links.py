@@ -1,5 +1,5 @@
-"""Lists of Events filtered by what they point at, on a large schedule: beside the list without a filter, and how PostgreSQL finds
-them."""
+"""Lists of Events filtered by linked resources, on a large schedule: compared with the list without a filter, and PostgreSQL's
+plans."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _requests(server: Served, make: Callable[[Random], Asked]) -> list[str]:
 
 
 def _plans(connection: psycopg.Connection[Any], wanted: EventFilter) -> list[str]:
-    """How the page and the count read the Event view: the kind of scan and its index, for each node of the plan."""
+    """Return how the page and the count read the Event view: the kind of scan and its index, for each node of the plan."""
     names = names_query(wanted)
     ids = ids_of(wanted, connection.execute(names[0].encode(), names[1]).fetchall()) if names is not None else {}
     asked = list_query(wanted, ids)
@@ -126,8 +126,8 @@ def _tell(result: Result, seen: dict[str, list[Seen]], plans: dict[str, list[str
     table = Table("(g) Lists by what Events point at, one client, 20 Events a page", columns)
     plain = seen[_UNFILTERED]
     for name, rounds in seen.items():
-        share = middle([one.p50 / other.p50 for one, other in zip(rounds, plain, strict=True)])
-        figures = (middle([getattr(one, part) for one in rounds]) for part in ("p50", "p99"))
+        share = middle([run.p50 / base.p50 for run, base in zip(rounds, plain, strict=True)])
+        figures = (middle([getattr(run, part) for run in rounds]) for part in ("p50", "p99"))
         table.add(name, *figures, share, ", ".join(dict.fromkeys(plans[name])))
         if name != _UNFILTERED:
             scans = float(sum(plan.startswith(("Seq Scan", "Parallel Seq Scan")) for plan in plans[name]))

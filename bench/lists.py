@@ -1,4 +1,4 @@
-"""Lists at a million: the first page beside a small system, and search beside a scan."""
+"""Lists of a million entries: the first page compared with a small system, and search compared with a scan."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FROM generate_series(%s::bigint, %s::bigint) AS n
 
 
 def lists(ground: Ground) -> Result:
-    """(t) Lists and searches of a million Events and jobs (a hundred thousand when quick), beside 10 000 and beside a scan."""
+    """(t) Lists and searches of a million Events and jobs (a hundred thousand when quick), compared with 10 000 and with a scan."""
     many = ground.effort.many
     result = Result("lists")
     urls = {total: _filled(ground, total) for total in (_FEW, many)}
@@ -76,7 +76,7 @@ def lists(ground: Ground) -> Result:
 
 
 def _tell_counts(result: Result, url: str, many: int) -> None:
-    """The totals that the view keeps beside the count of its rows, each in turn, by the database alone."""
+    """Compare the totals that the view stores with a count of its rows, in turns, in the database alone."""
     seen: dict[str, list[float]] = {name: [] for name in _COUNTS}
     with psycopg.connect(url, autocommit=True) as connection:
         for _ in range(_TURNS):
@@ -84,11 +84,11 @@ def _tell_counts(result: Result, url: str, many: int) -> None:
                 begun = monotonic()
                 connection.execute(question.encode(), {"deleted": False}).fetchall()
                 seen[name].append((monotonic() - begun) * 1000)
-    kept, counted = (middle(seen[name]) for name in _COUNTS)
+    stored, counted = (middle(seen[name]) for name in _COUNTS)
     table = Table(f"(t) Counts of {many:,} jobs, by the database alone", ("", "ms, totals", "ms, counted", "times as fast"))
-    table.add("by client, workflow and state", kept, counted, counted / kept)
+    table.add("by client, workflow and state", stored, counted, counted / stored)
     result.tables.append(table)
-    result.targets.append(Target("count over totals of jobs", counted / kept, 20.0))
+    result.targets.append(Target("count over totals of jobs", counted / stored, 20.0))
     result.raw["counts"] = seen
 
 
@@ -96,21 +96,21 @@ def _tell(result: Result, seen: dict[str, list[Seen]], many: int) -> None:
     table = Table("(t) Lists, one client, 20 a page", ("", f"p50 ms, {_FEW:,}", f"p50 ms, {many:,}", "ratio"))
     for name in (*_LISTS, *_JOB_LISTS):
         small, large = seen[f"{name}/{_FEW}"], seen[f"{name}/{many}"]
-        grown = middle([one.p50 / other.p50 for one, other in zip(large, small, strict=True)])
-        table.add(name, middle([one.p50 for one in small]), middle([one.p50 for one in large]), grown)
+        grown = middle([run.p50 / base.p50 for run, base in zip(large, small, strict=True)])
+        table.add(name, middle([run.p50 for run in small]), middle([run.p50 for run in large]), grown)
         result.targets.append(Target(f"list p50, {many:,} over {_FEW:,}: {name}", grown, 2.0, at_most=True))
     result.tables.append(table)
     table = Table(f"(t) Searches of {many:,}, one client", ("", "p50 ms, scan", "p50 ms, index", "times as fast"))
     for name in _SEARCHES:
         scan, index = seen[f"{name}/scan"], seen[f"{name}/index"]
-        faster = middle([one.p50 / other.p50 for one, other in zip(scan, index, strict=True)])
-        table.add(name, middle([one.p50 for one in scan]), middle([one.p50 for one in index]), faster)
+        faster = middle([run.p50 / base.p50 for run, base in zip(scan, index, strict=True)])
+        table.add(name, middle([run.p50 for run in scan]), middle([run.p50 for run in index]), faster)
         result.targets.append(Target(f"scan over index: {name}", faster, 20.0))
     result.tables.append(table)
 
 
 def _search(ground: Ground, server: Served, url: str, *, name: str, total: int, how: str) -> Seen:
-    """A consumer that is far behind leaves the search to a scan."""
+    """Measure a search. It is a scan if its consumer is far behind."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
             "UPDATE consumer_shards SET position = %s WHERE consumer = %s", (0 if how == "index" else -(10**9), CONSUMER)
@@ -153,7 +153,7 @@ def _path(name: str, number: int) -> str:
 
 
 def _filled(ground: Ground, total: int) -> str:
-    """A database whose views, totals and search indexes hold so many Events and jobs; its log is empty."""
+    """Return a database whose views, totals and search indexes hold `total` Events and jobs; its log is empty."""
     url = ground.database(f"bench_lists_{total}")
     with psycopg.connect(url, autocommit=True) as connection:
         for statement in (_EVENTS, _JOBS):

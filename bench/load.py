@@ -1,7 +1,7 @@
 """A load generator: raw HTTP/1.1 over kept-alive connections, so small that the server is measured and not the generator.
 
-Run as a process of its own (`python -m bench.load`): takes a job as JSON on standard input, gives a `Seen` as JSON on standard
-output. Requests are made beforehand; the one thing that is put in while the clock runs is a serial number, in place of `MARK`.
+It runs in a process of its own (`python -m bench.load`), reads a job as JSON from standard input and writes a `Seen` as JSON to
+standard output. Requests are made beforehand; while the clock runs, only a serial number is inserted, in place of `MARK`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`requests` are complete HTTP requests, taken in turn; `serial` is where the numbers begin that are put in for `MARK`.
+    """A load to generate. `requests` are complete HTTP requests, sent in turn; `serial` is the first number inserted for `MARK`.
 
-    What is so slow that `seconds` see fewer than five answers gets longer. With a `total` it is so many requests, however long they
-    take, and all of them are counted.
+    A run of `seconds` with fewer than five responses is made longer. With a `total` the run sends as many requests, however long
+    they take, and all of them are counted.
     """
 
     port: int
@@ -44,7 +44,8 @@ class Job:
 
 @dataclass(slots=True)
 class Seen:
-    """The result of a run: successes per second within the window, their times in milliseconds, our own processor time for each."""
+    """The result of a run: successes per second in the window, their times in milliseconds, and this process's processor time
+    for each."""
 
     rate: float
     p50: float
@@ -66,7 +67,7 @@ def request(
     key: str | None = None,
     more: Mapping[str, str] = NO_MORE,
 ) -> str:
-    """A request as text. `MARK` may stand in path or body: it is as long as the number that takes its place."""
+    """Return a request as text. The path or the body may hold `MARK`, which is as long as the number that replaces it."""
     lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", *(f"{name}: {value}" for name, value in more.items())]
     if key is not None:
         lines.append(f"api-key: {key}")
@@ -95,17 +96,17 @@ class _Feed:
             self._pieces.append((before.encode(), after.encode() if mark else None))
         self._turn = 0
         self._serial = job.serial
-        self._left = job.total
+        self._remaining = job.total
         self.measuring = job.total is not None
         self.ending = False
         self.times: list[float] = []
         self.statuses: dict[bytes, int] = {}
 
     def next(self) -> bytes | None:
-        if self._left is not None:
-            if not self._left:
+        if self._remaining is not None:
+            if not self._remaining:
                 return None
-            self._left -= 1
+            self._remaining -= 1
         before, after = self._pieces[self._turn]
         self._turn = (self._turn + 1) % len(self._pieces)
         if after is None:
@@ -121,7 +122,7 @@ class _Feed:
 
 
 class _Connection(asyncio.Protocol):
-    """One client: sends a request, waits for the whole response, sends the next."""
+    """A client that sends a request, waits for the whole response, and sends the next."""
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
@@ -170,7 +171,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int:
-    """An answer without a length has no body (204): every server here gives one otherwise."""
+    """Return the length of the body. A response without a length has no body (204): every server here sends one otherwise."""
     at = head.find(b"content-length: ")
     if at < 0:
         return 0

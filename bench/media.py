@@ -1,4 +1,5 @@
-"""What the engine adds to ffmpeg and Shaka Packager: jobs on a film beside the commands of their steps, run by hand in turns."""
+"""The time that the engine adds to ffmpeg and Shaka Packager: jobs on a film and the commands of their steps run by hand, in
+turns."""
 
 from __future__ import annotations
 
@@ -59,13 +60,14 @@ case "$PWD" in */.jobs/*) echo "$(($(date +%s%N) - begun)) {name}" >> {folder}/t
 exit $status
 """
 _OF_JOBS = r"(?:{root}/\.jobs/\d+|\.\./\.\.)/(?:files|\d+/\d+)/"
-"""Before the names of files of a job, which all lie in one folder when its commands are run by hand."""
+"""The path before the names of a job's files. The files are all in one folder when the commands are run by hand."""
 
 _Seconds = dict[str, float]
 
 
 class _Recorder:
-    """Comes before the programs on PATH until it is removed. Writes down how steps call them, and later how long they take."""
+    """A wrapper of the programs, first on PATH until it is removed. It records how steps call them, and later how long they
+    take."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -82,14 +84,14 @@ class _Recorder:
             draft.rename(self._folder / name)
 
     def measure(self) -> None:
-        """From now on."""
+        """Record times from now on."""
         times = self._folder / "times"
         times.touch()
         times.chmod(0o666)
         self._write(_TIMER)
 
     def spent(self) -> _Seconds:
-        """By the programs of steps since the last call."""
+        """Return the seconds that the programs of steps have taken since the last call."""
         took = {"ffprobe": 0.0, "others": 0.0}
         times = self._folder / "times"
         for line in times.read_text().splitlines():
@@ -99,7 +101,7 @@ class _Recorder:
         return took
 
     def taken(self) -> list[list[str]]:
-        """The commands of steps since the last call, in order. The check of the product's health is none."""
+        """Return the commands of steps since the last call, in order. The product's health check is not one of them."""
         commands = []
         for path in sorted(self._folder.glob("[0-9]*")):
             where, *command = path.read_text().split("\0")[:-1]
@@ -128,7 +130,8 @@ class _Film:
         subprocess.run([str(find("ffmpeg")), "-v", "error", *source, *sound, *coded, film], check=True)
 
     def done(self, *names: str) -> _Seconds:
-        """From the first acceptance to the last completion of jobs at the same time, and what their steps took, by the log."""
+        """Run jobs at the same time. Return the seconds from the first acceptance to the last completion, and those of their
+        steps, by the log."""
         jobs = [self._accepted(name) for name in names]
         for job in jobs:
             if self._awaited(_ENDED, job):
@@ -139,8 +142,9 @@ class _Film:
         return {"job": max(at["job.completed"]) - min(at["job.accepted"]), "steps": steps}
 
     def by_hand(self, commands: Sequence[Sequence[str]], cores: Sequence[set[int]]) -> _Seconds:
-        """The commands one after the other, as many times at once as there are sets of cores, with the priority of steps, so that
-        other work on the machine takes as much from them. What the slowest needed for ffprobe, and for the others."""
+        """Run the commands one after another, on each set of cores at the same time, with the priority of steps, so that other
+        work on the machine takes as much from them. Return the seconds of the slowest run, for ffprobe and for the other
+        programs."""
         with ThreadPoolExecutor(len(cores)) as threads:
             return max(threads.map(partial(self._one_by_one, commands), cores), key=lambda took: sum(took.values()))
 
@@ -192,12 +196,12 @@ def media(ground: Ground) -> Result:
         result = _overhead(in_turns(cells, rounds=ground.effort.rounds))
         recorder.remove()
         film.done(_ACCURATE, _ACCURATE)  # starts the second process for steps
-        one, two = _pin_steps(ground.pids["working"])
+        first, second = _pin_steps(ground.pids["working"])
         pairs: dict[str, Callable[[], _Seconds]] = {
             "one, job": partial(film.done, _ACCURATE),
             "two, job": partial(film.done, _ACCURATE, _ACCURATE),
-            "one, by hand": partial(film.by_hand, commands[_ACCURATE], [one]),
-            "two, by hand": partial(film.by_hand, commands[_ACCURATE], [one, two]),
+            "one, by hand": partial(film.by_hand, commands[_ACCURATE], [first]),
+            "two, by hand": partial(film.by_hand, commands[_ACCURATE], [first, second]),
         }
         pairs = {name: _after(pairs["two, by hand"], cell) for name, cell in pairs.items()}
         _add_throughput(result, in_turns(pairs, rounds=ground.effort.rounds))
@@ -206,15 +210,18 @@ def media(ground: Ground) -> Result:
 
 
 def _measured(film: _Film, recorder: _Recorder, name: str) -> _Seconds:
-    """A job, and what its programs took of it."""
+    """Return the seconds of a job, and of the programs in it."""
     recorder.spent()
     took = film.done(name)
     return took | recorder.spent()
 
 
 def _after(first: Callable[[], _Seconds], cell: Callable[[], _Seconds]) -> Callable[[], _Seconds]:
-    """A virtual machine gives memory that is free for a while back to its host. Whoever needs it next waits for it: an encode for
-    0.7 to 1.3 s. So each encode is measured just after another one."""
+    """Return `cell`, measured directly after `first`.
+
+    A virtual machine returns memory that is free for a while to its host, and the next program that needs memory waits for it: an
+    encode waits for 0.7 to 1.3 s. So each encode is measured directly after another one.
+    """
 
     def measured() -> _Seconds:
         first()
@@ -224,8 +231,8 @@ def _after(first: Callable[[], _Seconds], cell: Callable[[], _Seconds]) -> Calla
 
 
 def _overhead(seen: Mapping[str, Sequence[_Seconds]]) -> Result:
-    """One run of an encoder differs from the next by more than the engine takes: so the overhead is what a job takes beside its own
-    programs, and their time is shown beside that by hand."""
+    """Return the table of the overhead. One run of an encoder differs from the next by more than the engine takes: so the
+    overhead is the time of a job without its own programs, and the time of these is shown next to their time by hand."""
     columns = (
         "",
         "job s",
@@ -252,7 +259,7 @@ def _overhead(seen: Mapping[str, Sequence[_Seconds]]) -> Result:
 
 
 def _pin_steps(server: int) -> list[set[int]]:
-    """Gives each process for steps a core of its own: one ffmpeg would use two cores."""
+    """Give each process for steps a core of its own: one ffmpeg would use two cores."""
     servers = [pid for pid in _children(server) if b"\0workers.jobs.host\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     hosts = [pid for fork_server in servers for pid in _children(fork_server)]
     pinned = [{core} for core in sorted(os.sched_getaffinity(0))[:2]]
@@ -270,9 +277,9 @@ def _children(process: int) -> list[int]:
 def _add_throughput(result: Result, seen: Mapping[str, Sequence[_Seconds]]) -> None:
     table = Table("(v) Frame accurate clips, each on a core of its own", ("", "one s", "two at once s", "throughput"))
     for side, figure in (("job", "job"), ("by hand", "others")):
-        one, two = ([took[figure] for took in seen[f"{many}, {side}"]] for many in ("one", "two"))
-        ratio = middle([2 * alone / both for alone, both in zip(one, two, strict=True)])
-        table.add(side, middle(one), middle(two), ratio)
+        first, two = ([took[figure] for took in seen[f"{many}, {side}"]] for many in ("one", "two"))
+        ratio = middle([2 * alone / both for alone, both in zip(first, two, strict=True)])
+        table.add(side, middle(first), middle(two), ratio)
         if side == "job":
             result.targets.append(Target("two clips at once on two cores, to one on one", ratio, 1.8))
     result.tables.append(table)

@@ -1,4 +1,4 @@
-"""A playlist on the air: how late frames are, how far the stream drifts from the clock, and what it costs."""
+"""A playlist on the air: the lateness of frames, the drift of the stream from the clock, and the cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _BEGINNING, _OF = 5, 10
 
 @dataclass
 class _Seen:
-    """`late` by the encoder itself; `arrived`: of each segment its number in its session, and when its last byte came."""
+    """The measured values. `late` is from the encoder; `arrived` holds each segment's number in its session and the arrival of
+    its last byte."""
 
     late: list[float] = field(default_factory=list)
     arrived: list[tuple[float, float]] = field(default_factory=list)
@@ -58,7 +59,7 @@ def playout(ground: Ground) -> Result:
         f"A playlist of four kinds for {seconds:.0f} s, load {load:.1f} before",
         ("borders", "late p50 ms", "late max ms", "drift ms/h", "shown again", "left out", "cores"),
     )
-    late = [1000 * one for one in seen.late]
+    late = [1000 * seconds for seconds in seen.late]
     table.add(seen.borders, middle(late), max(late), drift, seen.repeated, seen.skipped, seen.cores)
     raw = {"late": seen.late, "arrived": seen.arrived, "load": load}
     return Result("playout", [table], [Target("drift of a playout", drift, 40.0, "ms/h", at_most=True)], raw=raw)
@@ -88,16 +89,16 @@ async def _watched(run: RunningFfmpeg, seen: _Seen, *, until: float) -> None:
     before = None
     while time.monotonic() < until:
         await asyncio.sleep(_LOOK)
-        found = run.statistics().playout
-        if found is None or found.item is None:
+        playout = run.statistics().playout
+        if playout is None or playout.item is None:
             continue
-        seen.late.append(found.late)
-        seen.borders += before not in (None, found.item)
-        before, seen.repeated, seen.skipped = found.item, found.repeated, found.skipped
+        seen.late.append(playout.late)
+        seen.borders += before not in (None, playout.item)
+        before, seen.repeated, seen.skipped = playout.item, playout.repeated, playout.skipped
 
 
 async def _receiver(seen: _Seen) -> tuple[web.AppRunner, str]:
-    """Keeps when segments of pictures came. Each has a second of media."""
+    """Run a receiver that records the arrival of video segments. Each holds a second of media."""
 
     async def take(request: web.Request) -> web.Response:
         async for _ in request.content.iter_any():
@@ -116,15 +117,15 @@ async def _receiver(seen: _Seen) -> tuple[web.AppRunner, str]:
 
 
 def _drift(arrived: Sequence[tuple[float, float]]) -> float:
-    """In ms an hour. What is late is late by chance: of every so many segments the earliest counts. The last ones are as short
-    as the stop left them."""
+    """Return the drift in ms per hour. Segments are late by chance: only the earliest of each group of segments counts. The last
+    segments are left out, because the stop cuts them short."""
     behind = [(number, at - number) for number, at in sorted(arrived)[_BEGINNING:-_BEGINNING]]
-    earliest = [min(behind[at : at + _OF], key=lambda one: one[1]) for at in range(0, len(behind), _OF)]
+    earliest = [min(behind[at : at + _OF], key=lambda segment: segment[1]) for at in range(0, len(behind), _OF)]
     return abs(linear_regression([number for number, _ in earliest], [late for _, late in earliest]).slope) * _HOUR_MS
 
 
 def _films(root: Path) -> list[str]:
-    """Of two seconds each, of different codecs, sizes and rates, with and without sound."""
+    """Make films of two seconds, of different codecs, sizes and rates, with and without sound."""
     x264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
     tone = ("-f", "lavfi", "-i", "sine=frequency=440:duration=2:sample_rate=44100")
     film(root / "a.mp4", *x264, "-s", "640x480", "-c:a", "aac", frames=50, inputs=tone)
@@ -135,6 +136,6 @@ def _films(root: Path) -> list[str]:
 
 
 def _processor_seconds() -> float:
-    """Of this process and those that it has waited for."""
+    """Return the processor time of this process and of the children that it has waited for."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)

@@ -1,7 +1,8 @@
 """A streaming server whose publishing points are all on the air: `python -m bench.points`. Prints its port.
 
-Every path is answered with a state page whose time is now; `/gaps` with how often and how regularly the others were asked since the
-last `/gaps`, as JSON."""
+The response to every path is a state page with the present time. `/gaps` returns as JSON how often and how regularly the other
+paths were requested since the last `/gaps`.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ def _page() -> bytes:
 
 def _gaps() -> bytes:
     gaps = sorted(later - earlier for times in _seen.values() for earlier, later in pairwise(times))
-    told = {"points": len(_seen), "samples": sum(map(len, _seen.values())), "gaps": gaps}
+    report = {"points": len(_seen), "samples": sum(map(len, _seen.values())), "gaps": gaps}
     _seen.clear()
-    return json.dumps(told).encode()
+    return json.dumps(report).encode()
 
 
 class _Server(asyncio.Protocol):
@@ -35,7 +36,7 @@ class _Server(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # that of uvloop is none by its class
 
     def data_received(self, data: bytes) -> None:
-        """Heads of requests come whole on loopback."""
+        """Answer a request. On loopback the head of a request arrives whole."""
         path = data.split(b" ", 2)[1]
         if path == b"/gaps":
             body = _gaps()

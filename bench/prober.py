@@ -1,4 +1,4 @@
-"""The rhythm of the prober, what a sample costs, and how fast the calls that show samples answer."""
+"""The rhythm of the prober, the cost of a sample, and the response times of the calls that show samples."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _result(seen: Mapping[str, Any], *, cpu: float, seconds: float, calls: Mappi
     samples.add("one prober", rate, middle_gap, long_gap, gaps[-1], each)
     table = Table("(w) Health calls, one client", ("", "req/s", "p50 ms", "p99 ms"))
     for name, values in calls.items():
-        table.add(name, *(middle([getattr(one, figure) for one in values]) for figure in ("rate", "p50", "p99")))
-    slowest = max(middle([one.p50 for one in values]) for values in calls.values())
+        table.add(name, *(middle([getattr(value, figure) for value in values]) for figure in ("rate", "p50", "p99")))
+    slowest = max(middle([value.p50 for value in values]) for values in calls.values())
     targets = [
         Target("health call with 1 000 live Events, p50", slowest, 100, "ms", at_most=True),
         Target("points sampled", float(seen["points"]), _POINTS, "points"),
@@ -77,7 +77,7 @@ def _result(seen: Mapping[str, Any], *, cpu: float, seconds: float, calls: Mappi
 
 
 def _live(server: Served, address: str, number: int) -> tuple[str, str]:
-    """A channel with two points, and a live Event on it."""
+    """Create a channel with two points and a live Event on it."""
     points = {
         f"{place}PublishingPoint": {"publishingPointUrl": f"{address}/{number}{place}.isml"} for place in ("primary", "secondary")
     }
@@ -88,7 +88,7 @@ def _live(server: Served, address: str, number: int) -> tuple[str, str]:
 
 
 def _cpu(ground: Ground) -> float:
-    """Seconds of processor time that the process with the prober has taken."""
+    """Return the seconds of processor time that the process with the prober has used."""
     fields = Path(f"/proc/{ground.pids['probing']}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -101,5 +101,5 @@ def _busy(ground: Ground, *, seconds: float) -> float:
 
 def _asked(url: str) -> bytes:
     with urlopen(Request(url)) as answer:
-        found: bytes = answer.read()
-    return found
+        body: bytes = answer.read()
+    return body

@@ -1,8 +1,8 @@
-"""Procrastinate, the job queue on PostgreSQL that is a usual choice: no-op jobs deferred one by one, and its worker process.
+"""Procrastinate, a usual job queue on PostgreSQL: no-op jobs deferred one by one, and its worker process.
 
-Used as its documentation says: the psycopg connector, async tasks, LISTEN/NOTIFY, jobs kept after their end. It runs under uvloop,
-as ours does, and without log lines. Run as a process of its own (`python -m bench.procrastinate_twin CONCURRENCY`) it is a worker;
-the database's address comes on standard input: it holds a password.
+It is used as its documentation says: the psycopg connector, async tasks, LISTEN/NOTIFY, finished jobs retained. It runs under
+uvloop, as the product does, and without log lines. In a process of its own (`python -m bench.procrastinate_twin CONCURRENCY`) it is
+a worker; the address of the database comes on standard input, because it holds a password.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def _app(url: str) -> App:
 
 
 async def _nothing(content_id: str) -> None:
-    """A step without work: the rest is the cost of the engine."""
+    """Do nothing: the rest is the cost of the engine."""
 
 
 class Procrastinate:
-    """One database with its tables. Jobs are deferred in this process, by several coroutines at a time."""
+    """A database with Procrastinate's tables. Jobs are deferred in this process, by several coroutines at a time."""
 
     def __init__(self, url: str, *, clients: int) -> None:
         self.url = url
@@ -57,7 +57,7 @@ class Procrastinate:
         return int(self._row("SELECT max(id) FROM procrastinate_events")[0])
 
     def took(self, mark: int, many: int) -> float:
-        """Seconds from the first deferral after the mark to the last success, by the database's clock."""
+        """Return the seconds from the first deferral after the mark to the last success, by the database's clock."""
         started, succeeded, seconds = self._row(_SEEN, mark)
         if (started, succeeded) != (many, many):
             raise RuntimeError(f"of {many} jobs {started} were started and {succeeded} succeeded")
@@ -71,7 +71,7 @@ class Procrastinate:
 
 
 def worker(ground: Ground, url: str, *, concurrency: int) -> AbstractContextManager[object]:
-    """A worker process, and as many jobs at a time in its event loop."""
+    """Run a worker process with `concurrency` jobs at a time in its event loop."""
     return ground.process("procrastinate", ["bench.procrastinate_twin", str(concurrency)], input_line=url)
 
 
@@ -83,13 +83,13 @@ async def _create_tables(url: str) -> None:
 async def _defer(url: str, many: int, *, clients: int) -> None:
     async with _app(url).open_async() as app:
         tune_garbage_collector()
-        task, left = app.tasks[_TASK], iter(range(many))
+        task, remaining = app.tasks[_TASK], iter(range(many))
 
         async def some(numbers: Iterable[int]) -> None:
             for number in numbers:
                 await task.defer_async(content_id=f"match-{number}")
 
-        await asyncio.gather(*(some(left) for _ in range(clients)))
+        await asyncio.gather(*(some(remaining) for _ in range(clients)))
 
 
 async def _work(url: str, concurrency: int) -> None:

@@ -1,4 +1,4 @@
-"""What proofs cost: sealing, exports beside COPY, the verifier without the product, one stream, and POST with a sealer beside."""
+"""The cost of proofs: sealing, exports compared with COPY, the offline verifier, one stream, and POST while a sealer runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def proof(ground: Ground) -> Result:
-    """(p) Sealing, export / COPY, verify.py, one stream's proof, POST with / without a sealer beside; --events as `size`."""
+    """(p) Sealing, export / COPY, verify.py, one stream's proof, POST with / without a sealer; --events as `size`."""
     url, events = ground.database("bench_proof"), ground.effort.events
     fill(url, events=events, partition=max(events, 1000))
     ground.settle()
@@ -58,22 +58,22 @@ def proof(ground: Ground) -> Result:
         table.add(name, events / middle(took), middle(took))
     offline = _offline(url, ground.home / "export.ndjson")
     table.add("verify.py", events / offline, offline)
-    one = middle([_timed(partial(_stream, url)) for _ in range(5)])
-    table.add("the proof of one stream of 10 events", 10 / one, one)
+    seconds = middle([_timed(partial(_stream, url)) for _ in range(5)])
+    table.add("the proof of one stream of 10 events", 10 / seconds, seconds)
     ratio = middle([copy / export for export, copy in zip(seen["export"], seen["COPY … TO STDOUT of the same rows"], strict=True)])
-    posts, beside = _posts(ground)
+    posts, shares = _posts(ground)
     rates = Table(
         "(p) POST beside a sealer, of POST without one", ("the sealer signs", "ratio", "its share of a core at 1,000 events/s")
     )
     for name in _RHYTHMS:
-        rates.add(name, posts[name], beside[name])
+        rates.add(name, posts[name], shares[name])
     targets = [
         Target("export / COPY", ratio, 0.5),
         Target("POST beside a sealer / without", posts[_PRODUCT], 0.97),
         Target("a sealer's share of a core at 1,000 events/s", core, 0.02, at_most=True),
-        Target("the same beside POST", beside[_PRODUCT], 0.02, at_most=True),
+        Target("the same beside POST", shares[_PRODUCT], 0.02, at_most=True),
     ]
-    raw = {"sealing": sealing, **seen, "offline": offline, "stream": one, "posts": posts, "load": os.getloadavg()}
+    raw = {"sealing": sealing, **seen, "offline": offline, "stream": seconds, "posts": posts, "load": os.getloadavg()}
     return Result("proof", [table, rates], targets, raw=raw)
 
 
@@ -84,7 +84,7 @@ def _timed(what: Callable[[], object]) -> float:
 
 
 def _seal_all(url: str) -> tuple[float, float]:
-    """Seconds, and the share of a core that this process would need for 1,000 events a second."""
+    """Return the seconds, and the share of a core that this process would need for 1,000 events per second."""
     vault = Vault(Database(url), SecretCipher(bytes(32)))
     since, used, events = time.perf_counter(), time.process_time(), 0
     with StoredLog.connected(url, purpose="bench") as stored:
@@ -100,7 +100,7 @@ def _export(url: str) -> None:
 
 
 def _copy(url: str, events: int) -> None:
-    """In the slices that the export has."""
+    """Copy the rows in slices of the size that the export uses."""
     with StoredLog.connected(url, purpose="bench") as stored:
         for after in range(0, events, _SLICE):
             with stored.copying(_SAME.format(after, after + _SLICE)) as copy:
@@ -122,7 +122,8 @@ def _stream(url: str) -> None:
 
 
 def _posts(ground: Ground) -> tuple[dict[str, float], dict[str, float]]:
-    """By rhythm: requests beside a sealer, to those without one; and its share of a core for 1,000 events/s."""
+    """Return, by rhythm, the rate of requests with a sealer divided by the rate without one, and the sealer's share of a core at
+    1,000 events per second."""
     url = ground.database("bench_sealed_posts")
     shares: dict[str, list[float]] = {name: [] for name in _RHYTHMS}
     with ground.server("product", url) as server:
@@ -138,8 +139,8 @@ def _posts(ground: Ground) -> tuple[dict[str, float], dict[str, float]]:
 
         cells = {"without": partial(_rate, ground, server, requests), **{name: partial(sealed, name) for name in _RHYTHMS}}
         seen = in_turns(cells, rounds=ground.effort.rounds)
-    ratios = {name: middle([one / other for one, other in zip(seen[name], seen["without"], strict=True)]) for name in _RHYTHMS}
-    return ratios, {name: middle(found) for name, found in shares.items()}
+    ratios = {name: middle([run / base for run, base in zip(seen[name], seen["without"], strict=True)]) for name in _RHYTHMS}
+    return ratios, {name: middle(values) for name, values in shares.items()}
 
 
 def _rate(ground: Ground, server: Served, requests: list[str]) -> float:
@@ -153,6 +154,6 @@ def _sealer(ground: Ground, url: str, *, seconds: float) -> Iterator[int]:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of processor time that a process has used."""
+    """Return the seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -1,4 +1,4 @@
-"""Provisioning: how many Events a second get their infrastructure, and how fast the API answers meanwhile."""
+"""Provisioning: the Events per second that get their infrastructure, and the response times of the API during it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHERE p.topic = 'provision.provisioned' AND r.topic = 'provision.requested' ORDE
 
 
 def provisioning(ground: Ground) -> Result:
-    """(y) Events that are provisioned in the same minute, each with a profile of 200 static resources; and calls meanwhile."""
+    """(y) Events that are provisioned in the same minute, each with a profile of 200 static resources; and calls during it."""
     count, seconds = (50, 5.0) if ground.effort.quick else (500, 60.0)
     url = ground.database("bench_provisioning")
     home = ground.home / "provisioning"
@@ -48,9 +48,9 @@ def provisioning(ground: Ground) -> Result:
         ground.settle()
         alone = _calls(ground, server)
         with _asking(server, events[:count], seconds=seconds):
-            beside = [_calls(ground, server)]
-            while _done(connection) < count - 1 and len(beside) < 12:
-                beside.append(_calls(ground, server))
+            meanwhile = [_calls(ground, server)]
+            while _done(connection) < count - 1 and len(meanwhile) < 12:
+                meanwhile.append(_calls(ground, server))
         _wait(connection, count)
         spread = [waited for (waited,) in connection.execute(_SECONDS).fetchall()]
         before = time.monotonic()
@@ -59,11 +59,11 @@ def provisioning(ground: Ground) -> Result:
         asked = time.monotonic() - before
         _wait(connection, 2 * count)
         rate = count / (time.monotonic() - before)
-    return _result(count, seconds, spread=spread, alone=alone, beside=beside, rate=rate, asked=asked)
+    return _result(count, seconds, spread=spread, alone=alone, meanwhile=meanwhile, rate=rate, asked=asked)
 
 
 def _result(
-    count: int, seconds: float, *, spread: list[float], alone: Seen, beside: list[Seen], rate: float, asked: float
+    count: int, seconds: float, *, spread: list[float], alone: Seen, meanwhile: list[Seen], rate: float, asked: float
 ) -> Result:
     p99 = spread[len(spread) * 99 // 100]
     runs = Table(
@@ -74,15 +74,15 @@ def _result(
     runs.add(f"all at once, asked in {asked:.1f} s", "", "", "", rate)
     calls = Table("(y) POST /event/ by four clients meanwhile", ("", "req/s", "p50 ms", "p99 ms"))
     calls.add("alone", alone.rate, alone.p50, alone.p99)
-    slow = max(one.p99 for one in beside)
-    calls.add("beside, middle", *(middle([getattr(one, figure) for one in beside]) for figure in ("rate", "p50", "p99")))
-    calls.add("beside, slowest", min(one.rate for one in beside), max(one.p50 for one in beside), slow)
+    slow = max(run.p99 for run in meanwhile)
+    calls.add("beside, middle", *(middle([getattr(run, figure) for run in meanwhile]) for figure in ("rate", "p50", "p99")))
+    calls.add("beside, slowest", min(run.rate for run in meanwhile), max(run.p50 for run in meanwhile), slow)
     targets = [
         Target(f"{count} Events in {seconds:.0f} s, provisioned after, p99", p99, 5, "s", at_most=True),
         Target("Events provisioned a second, all at once", rate, 10, "/s"),
         Target("POST /event/ meanwhile, p99", slow, 250, "ms", at_most=True),
     ]
-    return Result("provisioning", [runs, calls], targets, raw={"waited": spread, "alone": alone, "beside": beside, "rate": rate})
+    return Result("provisioning", [runs, calls], targets, raw={"waited": spread, "alone": alone, "beside": meanwhile, "rate": rate})
 
 
 def _profile() -> str:
@@ -96,7 +96,7 @@ def _profile() -> str:
 
 @contextmanager
 def _asking(server: Served, events: list[str], *, seconds: float) -> Iterator[None]:
-    """Spread over these seconds, in a thread."""
+    """Send calls in a thread, spread over these seconds."""
 
     def ask() -> None:
         begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""Reads over HTTP on a small and on a schedule a hundred times as large."""
+"""Reads over HTTP on a small schedule and on one a hundred times as large."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILTERS = {
     "first page, no filter": False,
     "search everywhere": False,
 }
-"""The reads, and whether they have a target: the others count or search the whole table."""
+"""The reads, with True if they have a target: the others count or search the whole table."""
 
 
 def reads(ground: Ground) -> Result:
@@ -65,7 +65,7 @@ def reads(ground: Ground) -> Result:
 def _tell_gets(result: Result, gets: dict[str, list[Seen]]) -> None:
     table = Table("(c) GET by id at 32 clients; ratio: of the trivial POST", ("", "req/s", "p50 ms", "p99 ms", "ratio"))
     for name, seen in gets.items():
-        figures = (middle([getattr(one, part) for one in seen]) for part in ("rate", "p50", "p99"))
+        figures = (middle([getattr(run, part) for run in seen]) for part in ("rate", "p50", "p99"))
         table.add(name, *figures, ratio(seen, gets["trivial POST"]))
     result.tables.append(table)
     result.targets += [
@@ -80,15 +80,15 @@ def _tell_lists(result: Result, pages: dict[str, list[Seen]], many: int) -> None
     table = Table("(c) Lists, one client, 20 Events a page", columns)
     for name, aimed in _FILTERS.items():
         small, large = pages[f"{name}/{_FEW}"], pages[f"{name}/{many}"]
-        grown = middle([one.p50 / other.p50 for one, other in zip(large, small, strict=True)])
-        table.add(name, *(middle([one.p50 for one in seen]) for seen in (small, large)), middle([one.p99 for one in large]), grown)
+        grown = middle([run.p50 / base.p50 for run, base in zip(large, small, strict=True)])
+        table.add(name, *(middle([run.p50 for run in seen]) for seen in (small, large)), middle([run.p99 for run in large]), grown)
         if aimed:
             result.targets.append(Target(f"list p50, {many:,} over {_FEW:,}: {name}", grown, 1.5, at_most=True))
     result.tables.append(table)
 
 
 def filled(ground: Ground, total: int, result: Result, *, what: str = "schedule") -> str:
-    """A database with Events and their views; returns its address."""
+    """Create a database with Events and their views; return its address."""
     url = ground.database(f"bench_{what}_{total}")
     since = time.perf_counter()
     fill(url, what, total=total)

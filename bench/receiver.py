@@ -22,8 +22,8 @@ class _Receiving(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n") + 4) > 3:
-            found = _LENGTH.search(self._buffer, 0, end)
-            whole = end + (int(found[1]) if found else 0)
+            match = _LENGTH.search(self._buffer, 0, end)
+            whole = end + (int(match[1]) if match else 0)
             if len(self._buffer) < whole:
                 return
             self._buffer = self._buffer[whole:]

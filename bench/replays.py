@@ -1,4 +1,4 @@
-"""Reading the whole log: rebuilding a view, and verifying the hash chain."""
+"""Reads of the whole log: rebuilding a view, and verifying the hash chain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _rebuild(url: str) -> tuple[int, float]:
 
 
 def verification(ground: Ground) -> Result:
-    """(f) `audit verify` over the chain of at least 300 000 domain events."""
+    """(f) `audit verify` of the chain of at least 300 000 domain events."""
     url = ground.database("bench_verify")
     fill(url, "lives", total=30_000)
     ground.settle()

@@ -1,4 +1,4 @@
-"""The result of a benchmark, as tables for people and as JSON to compare runs."""
+"""The result of a benchmark, as tables to read and as JSON to compare runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target and the measured value. A miss does not fail the run: it also depends on the machine."""
+    """A target and the measured value. A miss does not fail the run, because it also depends on the machine."""
 
     what: str
     seen: float
@@ -58,7 +58,7 @@ class Table:
 
 @dataclass(slots=True)
 class Result:
-    """One benchmark: its tables, its targets, and the raw figures of every round."""
+    """The result of one benchmark: its tables, its targets, and the raw figures of every round."""
 
     name: str
     tables: list[Table] = field(default_factory=list)

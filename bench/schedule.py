@@ -1,6 +1,7 @@
-"""The schedule of a broadcaster, generated with a fixed seed: bodies for the API, and the same as domain events for filling a log.
+"""The schedule of a broadcaster, generated with a fixed seed: bodies for the API, and the same as domain events that fill a log.
 
-The schedule grows in time: a constant number of Events a day, so a hundred times as many Events are a hundred times as many days.
+The schedule grows in time: the number of Events per day is constant, so a hundred times as many Events cover a hundred times as
+many days.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def wire(moment: datetime) -> str:
 
 
 def post_bodies(count: int) -> list[str]:
-    """Bodies of about 330 bytes for POST /event/; every request has its own references."""
+    """Return bodies of about 330 bytes for POST /event/; every request has its own references."""
     random = Random(SEED)
     return [_post_body(random) for _ in range(count)]
 
@@ -79,7 +80,7 @@ def _post_body(random: Random) -> str:
 
 
 def patch_body() -> str:
-    """A body that always changes the Event."""
+    """Return a body that always changes the Event."""
     return json.dumps([{"op": "replace", "path": "/title", "value": f"Delayed until {MARK}"}], separators=(",", ":"))
 
 
@@ -88,7 +89,7 @@ def _title(random: Random) -> str:
 
 
 def key(number: int, *, space: int) -> UUID:
-    """Ids like random ones (version 4) that can be generated again."""
+    """Return an id that looks random (version 4) but can be generated again."""
     return UUID(int=Random(f"{space}:{number}").getrandbits(128), version=4)
 
 
@@ -101,7 +102,7 @@ def room_name(number: int) -> str:
 
 
 def linked_id(kind: type[Record], number: int) -> UUID:
-    """The name of a type, tag, category, channel or flow."""
+    """Return the id of a type, tag, category, channel or flow."""
     return key(number, space=_SPACES[kind])
 
 
@@ -115,7 +116,7 @@ def rooms() -> Iterator[AggregateRoot]:
 
 
 def catalogue() -> Iterator[AggregateRoot]:
-    """All resources but rooms that the Events of a catalogued schedule link to."""
+    """Yield all resources that the Events of a catalogued schedule link to, except rooms."""
     for kind, many in ((EventType, TYPES), (Tag, TAGS)):
         for number in range(many):
             yield kind.register(linked_id(kind, number), {"name": linked_name(kind, number)}, at=BEGIN)
@@ -134,13 +135,14 @@ def reference(number: int) -> str:
 
 
 def start_of(number: int) -> datetime:
-    """Start times, evenly spread over each day."""
+    """Return the start time of an Event. Starts are spread evenly over each day."""
     day, slot = divmod(number, A_DAY)
     return BEGIN + timedelta(days=day, seconds=slot * 86_400 // A_DAY)
 
 
 def scheduled(numbers: range, *, total: int, catalogued: bool = False) -> Iterator[AggregateRoot]:
-    """Events of a schedule of `total`. Now is one day before its end: earlier Events have a state, later ones have none."""
+    """Yield Events of a schedule of `total`. The present is one day before its end: earlier Events have a state, later ones have
+    none."""
     present = start_of(max(total - A_DAY, 0))
     random = Random(f"{SEED}:{numbers.start}")
     for number in numbers:
@@ -168,17 +170,17 @@ def _facts(number: int, start: datetime, random: Random) -> dict[str, object]:
 
 
 def _links(random: Random) -> dict[str, object]:
-    """A type, a channel and a category each, two or three tags, and a flow for one in ten."""
+    """Return links to a type, a channel and a category each, two or three tags, and a flow for one Event in ten."""
 
-    def one(kind: type[Record], many: int) -> UUID:
+    def random_link(kind: type[Record], many: int) -> UUID:
         return linked_id(kind, random.randrange(many))
 
     return {
-        "event_type_id": one(EventType, TYPES),
-        "channel_id": one(Channel, CHANNELS),
-        "category_ids": (one(Category, CATEGORIES),),
-        "tag_ids": tuple(dict.fromkeys(one(Tag, TAGS) for _ in range(random.choice((2, 3))))),
-        "flow_id": one(Flow, 1) if random.random() < 0.1 else None,
+        "event_type_id": random_link(EventType, TYPES),
+        "channel_id": random_link(Channel, CHANNELS),
+        "category_ids": (random_link(Category, CATEGORIES),),
+        "tag_ids": tuple(dict.fromkeys(random_link(Tag, TAGS) for _ in range(random.choice((2, 3))))),
+        "flow_id": random_link(Flow, 1) if random.random() < 0.1 else None,
     }
 
 
@@ -192,7 +194,8 @@ def _state(start: datetime, present: datetime, random: Random) -> EventState | N
 
 
 def lives(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
-    """Whole lives of ten domain events each: registered, described, rescheduled, moved, through the states, described again."""
+    """Yield whole lives of ten domain events each: registered, described, rescheduled, moved, through the states, described
+    again."""
     random = Random(f"{SEED}:{space}:{numbers.start}")
     for number in numbers:
         start = start_of(number)
@@ -206,7 +209,7 @@ def lives(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
 
 
 def webhooks(numbers: range) -> Iterator[AggregateRoot]:
-    """One for every hundredth of the lives."""
+    """Yield a webhook for every hundredth of the lives."""
     for number in numbers:
         values = {"webhook_url": f"https://receiver.example/{number}", "event_id": key(number * WATCHED, space=3)}
         yield Webhook.register(key(number, space=5), values, at=start_of(0) - timedelta(days=30))
@@ -227,7 +230,7 @@ _STATES = (
 
 
 def beginnings(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
-    """Events that were registered, and nothing more."""
+    """Yield Events that are registered and have no further event."""
     random = Random(f"{SEED}:{space}:{numbers.start}")
     for number in numbers:
         start = start_of(number)

@@ -1,4 +1,4 @@
-"""A sealer by itself, in a process (`python -m bench.sealer SECONDS`): the address of the database comes by the standard input."""
+"""A sealer in a process of its own: `python -m bench.sealer SECONDS`. The address of the database comes on standard input."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""One of the servers that are compared, in a process of its own: `python -m bench.serve KIND`.
+"""A server to compare, in a process of its own: `python -m bench.serve KIND`.
 
-`working` is the product with all its workers in the same process, as `medialedger up` has it, `probing` with the prober alone; they
+`working` is the product with all its workers in the same process, as `medialedger up` runs it; `probing` has the prober alone. Both
 may reach loopback.
 
-All run under the product's own settings of uvicorn and of the cycle collector: uvloop, httptools, no access log, one worker. The
-database's address comes on standard input: it holds a password.
+All run with the product's own settings of uvicorn and of the cycle collector: uvloop, httptools, no access log, one worker. The
+address of the database comes on standard input, because it holds a password.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench import crud_twin, trivial
 KEY = "bench-admin-key-0123456789"
 MASTER_KEY = b"a master key for benchmarks only"
 PLUGINS = str(Path(__file__).parents[1] / "tests" / "plugins")
-"""Workflows whose steps do nothing."""
+"""The folder of workflows whose steps do nothing."""
 _ROLES = {"working": tuple(WORKER_ROLES), "probing": ("prober",)}
 
 

@@ -1,4 +1,4 @@
-"""A large log beside a small one: what an event costs on disk, and what becomes slower."""
+"""A large log compared with a small one: the size of an event on disk, and the operations that become slower."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SPILLED = "SELECT temp_bytes FROM pg_stat_database WHERE datname = current_data
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A filled log. `took`: seconds of filling."""
+    """A filled log. `took` is the number of seconds that filling took."""
 
     url: str
     events: int
@@ -65,7 +65,8 @@ class Log:
 
 
 def size(ground: Ground) -> Result:
-    """(u) A log of 10 000 000 events (100 000 when quick, --events for another) beside a small one; disk, rates, partitions."""
+    """(u) A log of 10 000 000 events (100 000 when quick, --events for another) compared with a small one; disk, rates,
+    partitions."""
     result = Result("size")
     small = _filled(ground, "small", _QUICK_SMALL if ground.effort.quick else _SMALL, partitions=1)
     large = _filled(ground, "large", ground.effort.events, partitions=_LARGE_PARTITIONS)
@@ -94,15 +95,15 @@ def _timed(run: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _replays(ground: Ground, result: Result, logs: dict[str, Log]) -> None:
-    """What goes through the whole log."""
+    """Measure the operations that read the whole log."""
     table = Table("(u) Events a second", ("", *(f"{log.events:,} events" for log in logs.values()), "ratio"))
     ground.settle()
     rebuilt, spilled, verified = {}, {}, {}
     for name, log in logs.items():
-        before = _one(log.url, _SPILLED)
+        before = _value(log.url, _SPILLED)
         (made,), took = _timed(partial(_rebuild, log.url))
         rebuilt[name] = made.events / took
-        spilled[name] = (_one(log.url, _SPILLED) - before) / made.events
+        spilled[name] = (_value(log.url, _SPILLED) - before) / made.events
         verdict, took = _timed(partial(verify, log.url))
         if not verdict.valid:
             raise RuntimeError(f"the log is damaged: {verdict.reason}")
@@ -124,7 +125,7 @@ def _appends(ground: Ground, result: Result, logs: dict[str, Log]) -> None:
         rounds=ground.effort.rounds,
     )
     result.tables[0].add("append, 32 in flight", *_both({name: middle(rates) for name, rates in appended.items()}))
-    ratio = middle([large / one for one, large in zip(appended["small"], appended["large"], strict=True)])
+    ratio = middle([large / run for run, large in zip(appended["small"], appended["large"], strict=True)])
     result.targets.append(Target("append to the large log of the small one", ratio, 0.8))
     result.raw["appended"] = appended
 
@@ -189,7 +190,7 @@ def _load(log: Log) -> float:
 
 
 async def _loading(log: Log) -> float:
-    """Milliseconds for a stream, one after the other, with a query for each."""
+    """Return the milliseconds for one stream; streams are loaded one after another, with a query for each."""
     random = Random(schedule.SEED)
     times = []
     async with Database(log.url, size=1) as database:
@@ -232,7 +233,7 @@ def _file(ground: Ground, result: Result, log: Log) -> None:
 
 
 def _ignore(_: int) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""
 
 
 def _by_partitions(ground: Ground, result: Result) -> None:
@@ -253,6 +254,6 @@ def _by_partitions(ground: Ground, result: Result) -> None:
     result.raw["by partitions"] = seen
 
 
-def _one(url: str, question: str) -> Any:
+def _value(url: str, question: str) -> Any:
     with psycopg.connect(url, autocommit=True) as connection:
         return (connection.execute(question.encode()).fetchone() or (None,))[0]

@@ -1,6 +1,6 @@
 """Kinds of source: small films with flashes and beeps, each made by ffmpeg as a device, a program or a broadcaster makes them.
 
-What a kind says of its flashes and beeps counts from the first picture that a decoder shows.
+The times of a kind's flashes and beeps count from the first picture that a decoder shows.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _MP4: Final = ("mp4", "mov")
 
 @dataclass(frozen=True)
 class Kind:
-    """`make` writes it to a path. `streamed` is how it becomes an HLS stream: in segments of MPEG-TS that are cut out of it, or in
-    fragments of MP4 that are copied; nothing where it is not streamed. `refused` is what the reason says where it must be refused.
-    `shape` is the width of its picture for a height of 1, as a viewer sees it."""
+    """A kind of source. `make` writes it to a path. `streamed` is its form as an HLS stream: segments of MPEG-TS that are cut
+    out of it, or fragments of MP4 that are copied; empty if it is not streamed. `refused` is a part of the reason with which it
+    must be refused. `shape` is the width of its picture for a height of 1, as a viewer sees it."""
 
     name: str
     file: str
@@ -54,23 +54,23 @@ class Kind:
     flashes: Sequence[float] | None = None
     beeps: Sequence[float] | None = None
     heard: float | None = None
-    """Seconds of sound, if they are not as many as of picture."""
+    """The seconds of sound, if the sound is not as long as the picture."""
     shape: float = 16 / 9
     streamed: str = ""
     refused: str = ""
     direct: str = ""
-    """What the reason says where clips and stills directly of the source must be refused."""
+    """A part of the reason with which clips and stills directly of the source must be refused."""
     picture: str = "v:0"
-    """The track that is meant, where there are several."""
+    """The video track to use, if there are several."""
     repeated: bool = False
-    """The picture stands still: the product has more frames than the source."""
+    """True if the picture is a still: the product has more frames than the source."""
     white: float = 0.0
-    """Until when the first flash lasts, where it is a slide."""
+    """The end of the first flash in seconds, if it is a slide."""
     added: float = 0.0
-    """Seconds of black that a film has before the first picture of the source."""
+    """The seconds of black that a film has before the first picture of the source."""
     damaged: bool = False
     rounds: int = 0
-    """How often its ingest is timed beside the same by hand."""
+    """The number of times that its ingest is timed and compared with the same work by hand."""
 
     @property
     def shown_flashes(self) -> Sequence[float]:
@@ -98,7 +98,7 @@ def _film(*options: str, form: Form = _LONG, video: Coding = H264_B, audio: Codi
 
 
 def _copied(*options: str, before: Sequence[str] = (), form: Form = _LONG) -> Callable[[Path], None]:
-    """A film of a phone or an editor: what it says of itself is changed without encoding."""
+    """Return a function that writes a film of a phone or an editor: its metadata is changed without encoding."""
 
     def make(path: Path) -> None:
         whole = path.with_name(f"{path.stem}-whole.mp4")
@@ -110,12 +110,12 @@ def _copied(*options: str, before: Sequence[str] = (), form: Form = _LONG) -> Ca
 
 
 def _recorder(path: Path) -> None:
-    """As MediaRecorder of a browser writes it: to a place where nothing can be written afterwards."""
+    """Write a film as the MediaRecorder of a browser does: to an output that cannot seek back."""
     ffmpeg(*flashing(_LONG), *VP8, *OPUS, "-live", "1", "-f", "webm", "-cluster_time_limit", "1000", str(path))
 
 
 def _eight_mono(path: Path) -> None:
-    """XDCAM: MPEG-2 of 4:2:2 and eight tracks of one channel."""
+    """Write XDCAM: MPEG-2 in 4:2:2 with eight tracks of one channel."""
     form = Form(seconds=_SECONDS, channels=1)
     tracks = [option for _ in range(8) for option in ("-map", "1:a")]
     coded = ("-c:v", "mpeg2video", "-pix_fmt", "yuv422p", "-q:v", "3", "-g", "12", "-bf", "2", "-c:a", "pcm_s16le")
@@ -127,8 +127,8 @@ def _one_frame(path: Path) -> None:
 
 
 def _hdr(transfer: str) -> Coding:
-    told = f"colorprim=bt2020:transfer={transfer}:colormatrix=bt2020nc:keyint=50:min-keyint=50:scenecut=0:log-level=none"
-    return ("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", told, "-tag:v", "hvc1")
+    parameters = f"colorprim=bt2020:transfer={transfer}:colormatrix=bt2020nc:keyint=50:min-keyint=50:scenecut=0:log-level=none"
+    return ("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", parameters, "-tag:v", "hvc1")
 
 
 def _captions(path: Path) -> None:
@@ -138,7 +138,7 @@ def _captions(path: Path) -> None:
 
 
 def _damaged(path: Path) -> None:
-    """Packets in the middle are lost, between two flashes."""
+    """Write a film that lacks packets in its middle, between two flashes."""
     films.film(path, Form(seconds=_SECONDS), video=("-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-bf", "0"))
     data = bytearray(path.read_bytes())
     for packet in probed(path, "-select_streams", "v", "-show_entries", "packet=pos,size,pts_time")["packets"]:
@@ -157,7 +157,7 @@ def _half(path: Path) -> None:
 _X264: Final = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "50", "-sc_threshold", "0")
 _INTERLACED: Final = (*MPEG2, "-flags", "+ildct+ilme", "-top", "1")
 _OPEN: Final = (0.12, 2.12, 4.12)
-"""The first picture that is shown is a little earlier than a flash."""
+"""The times of flashes; the first picture that is shown is a little earlier than a flash."""
 _JUMPS: Final = "what is after that cannot be looked up"
 _PARTS: Final = (Form(), Form(size=(240, 180), channels=1, sample_rate=44_100), Form())
 

@@ -1,4 +1,5 @@
-"""The key provider beside a trivial POST of the same server settings: known keys, new keys, and a document of many keys."""
+"""The key provider compared with a trivial POST under the same server settings: known keys, new keys, and a document of many
+keys."""
 
 from __future__ import annotations
 
@@ -22,17 +23,17 @@ _KEYS = 8
 
 
 def speke(ground: Ground) -> Result:
-    """(l) SPEKE requests a second by 32 clients, each beside a trivial POST."""
+    """(l) SPEKE requests per second by 32 clients, each compared with a trivial POST."""
     url = ground.database("bench_speke")
     with ground.server("trivial") as trivial, ground.server("product", url) as product:
-        known = known_keys(product)
+        known_key_requests = known_keys(product)
         document = [_v2(product, f"document-{number}") for number in range(_KNOWN)]
-        driven(product, [*known, *document], clients=8, effort=ground.effort)
+        driven(product, [*known_key_requests, *document], clients=8, effort=ground.effort)
         cells: dict[str, Callable[[], Seen]] = {
             name: partial(driven, server, requests, clients=32, effort=ground.effort)
             for name, server, requests in (
                 ("trivial POST", trivial, trivial_posts(trivial)),
-                ("v1, known key, two systems", product, known),
+                ("v1, known key, two systems", product, known_key_requests),
                 ("v1, new key, two systems", product, [_v1(product, f"new-{MARK}")]),
                 ("v2, eight known keys, three systems", product, document),
             )
@@ -41,7 +42,7 @@ def speke(ground: Ground) -> Result:
         seen = in_turns(cells, rounds=ground.effort.rounds)
     table = Table("(l) SPEKE by 32 clients; ratio: of the trivial POST", ("", "req/s", "p50 ms", "p99 ms", "ratio"))
     for name, values in seen.items():
-        figures = [middle([getattr(one, figure) for one in values]) for figure in ("rate", "p50", "p99")]
+        figures = [middle([getattr(value, figure) for value in values]) for figure in ("rate", "p50", "p99")]
         table.add(name, *figures, ratio(values, seen["trivial POST"]))
     targets = [
         Target(f"{name}, of trivial", ratio(seen[name], seen["trivial POST"]), wanted)
@@ -51,7 +52,7 @@ def speke(ground: Ground) -> Result:
 
 
 def known_keys(product: Served) -> list[str]:
-    """Requests for keys that exist after they were sent once."""
+    """Return requests for keys that exist, because each request was sent once."""
     return [_v1(product, f"content-{number}") for number in range(_KNOWN)]
 
 
@@ -66,7 +67,7 @@ def _v1(product: Served, content: str) -> str:
 
 
 def _v2(product: Served, content: str) -> str:
-    """The request of a packager for SD to UHD and stereo to surround, cbcs, all three systems."""
+    """Return the request of a packager for SD to UHD and stereo to surround, cbcs, all three systems."""
     kids = [str(UUID(int=hash((content, number)) & (1 << 120) - 1 | 1 << 120)) for number in range(_KEYS)]
     tracks = ("SD", "HD1", "HD2", "UHD1", "UHD2", "STEREO_AUDIO", "MULTICHANNEL_AUDIO_3_6", "MULTICHANNEL_AUDIO_7")
     keys = "".join(f'<cpix:ContentKey kid="{kid}" commonEncryptionScheme="cbcs"/>' for kid in kids)

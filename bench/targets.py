@@ -1,4 +1,5 @@
-"""Uploads to publishing targets, beside the programs that one would use by hand, in turns against the same servers."""
+"""Uploads to publishing targets, compared with the programs that an operator would use by hand, in turns against the same
+servers."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from workers.bucket_ports import BucketAddress
 
 MIB = 1024 * 1024
 _FLAT = 64.0
-"""MiB that an upload may need beyond what its process needs anyway, whatever the size of the file."""
+"""The MiB that an upload may add to the memory of its process, whatever the size of the file."""
 
 
 def targets(ground: Ground) -> Result:
@@ -33,8 +34,8 @@ def targets(ground: Ground) -> Result:
     with file.open("rb") as opened:
         digest = file_digest(opened, "sha256").hexdigest()
     seen: dict[str, dict[str, list[float]]] = {}
-    with ground.process("uploads", ["bench.upload_servers", str(folder)]) as told, _bucket(folder) as bucket:
-        pairs = _pairs(json.loads(told), folder, bucket)
+    with ground.process("uploads", ["bench.upload_servers", str(folder)]) as ports, _bucket(folder) as bucket:
+        pairs = _pairs(json.loads(ports), folder, bucket)
         for _ in range(ground.effort.rounds):
             for name, (order, command) in pairs.items():
                 cells = seen.setdefault(name, {"ours": [], "theirs": [], "grown": []})
@@ -47,26 +48,26 @@ def targets(ground: Ground) -> Result:
 
 
 def _pairs(
-    told: Mapping[str, Any], folder: Path, bucket: BucketAddress | None
+    servers: Mapping[str, Any], folder: Path, bucket: BucketAddress | None
 ) -> Mapping[str, tuple[Mapping[str, Any], Sequence[str]]]:
-    """The order of ours, and the command of the other, by target."""
+    """Return the order of our upload and the command of the other program, by target."""
     file, out = folder / "film.mp4", folder / "out"
     out.mkdir()
-    http, login = f"http://127.0.0.1:{told['http']}", f"{USER}@127.0.0.1"
-    known = folder / "known"
-    known.write_text(f"[127.0.0.1]:{told['sftp']} {told['hostKey']}")
-    ssh = {"host": "127.0.0.1", "port": told["sftp"], "path": "/out", "username": USER, "password": PASSWORD}
+    http, login = f"http://127.0.0.1:{servers['http']}", f"{USER}@127.0.0.1"
+    known_hosts = folder / "known"
+    known_hosts.write_text(f"[127.0.0.1]:{servers['sftp']} {servers['hostKey']}")
+    ssh = {"host": "127.0.0.1", "port": servers["sftp"], "path": "/out", "username": USER, "password": PASSWORD}
     batch = folder / "batch"
     batch.write_text(f"put {file} /out/theirs\n")
-    options = ("-i", str(folder / "key"), "-o", f"UserKnownHostsFile={known}", "-o", "IdentitiesOnly=yes", "-F", "none")
+    options = ("-i", str(folder / "key"), "-o", f"UserKnownHostsFile={known_hosts}", "-o", "IdentitiesOnly=yes", "-F", "none")
     pairs: dict[str, tuple[Mapping[str, Any], Sequence[str]]] = {
         "HTTP, curl": (
             {"target": 7, "config": {"url": f"{http}/{{contentId}}"}},
             ("curl", "-sf", "-T", str(file), f"{http}/theirs"),
         ),
         "SFTP, sftp": (
-            {"target": 6, "config": {**ssh, "hostKey": told["hostKey"]}},
-            ("sftp", "-q", "-b", str(batch), "-P", str(told["sftp"]), *options, login),
+            {"target": 6, "config": {**ssh, "hostKey": servers["hostKey"]}},
+            ("sftp", "-q", "-b", str(batch), "-P", str(servers["sftp"]), *options, login),
         ),
         "FILESYSTEM, cp, sync, sha256sum": (
             {"target": 8, "config": {"path": "out"}, "root": str(folder)},
@@ -88,12 +89,12 @@ begun = time.perf_counter()
 store.upload_file(sys.argv[1], sys.argv[3], "theirs")
 print(time.perf_counter() - begun)
 """
-"""What `aws s3 cp` does, by its own library; the time without its imports."""
+"""The upload that `aws s3 cp` does, with its own library. The time does not include its imports."""
 
 
 @contextmanager
 def _bucket(folder: Path) -> Iterator[BucketAddress | None]:
-    """In versitygw; None where it is not installed."""
+    """Create a bucket in versitygw; yield None if versitygw is not installed."""
     program = versitygw()
     if program is None:
         yield None
@@ -106,18 +107,18 @@ def _bucket(folder: Path) -> Iterator[BucketAddress | None]:
 
 
 def _timed(command: Sequence[str]) -> float:
-    """Seconds, as it says itself where it does."""
+    """Return the seconds that a command takes, as it prints them if it does."""
     begun = perf_counter()
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return float(said) if said[:1].isdigit() else perf_counter() - begun
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(output) if output[:1].isdigit() else perf_counter() - begun
 
 
 def _uploaded(order: Mapping[str, Any]) -> Mapping[str, float]:
     made = subprocess.run(
         [sys.executable, "-m", "bench.uploading"], input=json.dumps(order), capture_output=True, text=True, check=True
     )
-    found: Mapping[str, float] = json.loads(made.stdout)
-    return found
+    document: Mapping[str, float] = json.loads(made.stdout)
+    return document
 
 
 def _removed(folder: Path) -> None:
@@ -129,7 +130,7 @@ def _result(seen: Mapping[str, Mapping[str, list[float]]], size: int) -> Result:
     table = Table(f"(z) {size // MIB} MiB to targets", ("", "ours MiB/s", "theirs MiB/s", "ratio", "memory grown MiB"))
     goals = []
     for name, cells in seen.items():
-        ours, theirs, grown = (middle(cells[one]) for one in ("ours", "theirs", "grown"))
+        ours, theirs, grown = (middle(cells[side]) for side in ("ours", "theirs", "grown"))
         table.add(name, size / MIB / ours, size / MIB / theirs, theirs / ours, grown)
         goals += [Target(f"rate, {name}", theirs / ours, 0.8, "x"), Target(f"memory, {name}", grown, _FLAT, "MiB", at_most=True)]
     return Result("targets", [table], goals, {name: dict(cells) for name, cells in seen.items()})

@@ -1,4 +1,4 @@
-"""The timekeeper: how late Events start, and how many it starts a second."""
+"""The timekeeper: how late Events start, and the number of starts per second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AT_ONCE = 256
 _SPREAD = 60.0
 _RESERVE = 5.0
 _AT_LEAST = 200
-"""Events that are added a second."""
+"""The number of Events that are created per second."""
 _LONGEST = 300.0
 _MISSED = """
 INSERT INTO event_view (id, version, deleted, state, scheduled_start, scheduled_end, auto_start_at, date_created, date_modified,
@@ -38,7 +38,7 @@ FROM events e JOIN event_view v ON e.originator_id = 'event:' || v.id WHERE e.to
 
 
 def timekeeper(ground: Ground) -> Result:
-    """(w) 10 000 scheduled starts in one minute, and all at once; beside Events whose end has passed too."""
+    """(w) 10 000 scheduled starts in one minute, and all at once; together with Events whose end has passed too."""
     count, seconds, missed = (1_000, 6.0, 10_000) if ground.effort.quick else (10_000, _SPREAD, 100_000)
     cells = {
         "over a minute": partial(_lateness, ground, count=count, seconds=seconds, missed=0),
@@ -59,7 +59,7 @@ def timekeeper(ground: Ground) -> Result:
 
 
 def _lateness(ground: Ground, *, count: int, seconds: float, missed: int) -> tuple[list[float], float]:
-    """Milliseconds of each start, in order, and starts a second from the first to the last."""
+    """Return the milliseconds by which each start was late, in order, and the starts per second from the first to the last."""
     url = ground.database("bench_timekeeper")
     command = ["api.cli.main", "workers", "timekeeper"]
     environment = {"MEDIALEDGER_DATABASE_URL": url, "MEDIALEDGER_HOME": str(ground.home / "timekeeper")}
@@ -79,9 +79,9 @@ def _lateness(ground: Ground, *, count: int, seconds: float, missed: int) -> tup
             if time.monotonic() > deadline:
                 raise RuntimeError("not all Events were started")
             time.sleep(0.5)
-        found = connection.execute(_LATE).fetchall()
-    times = sorted(recorded for _, recorded in found)
-    return [late for late, _ in found], count / max((times[-1] - times[0]).total_seconds(), 0.001)
+        rows = connection.execute(_LATE).fetchall()
+    times = sorted(recorded for _, recorded in rows)
+    return [late for late, _ in rows], count / max((times[-1] - times[0]).total_seconds(), 0.001)
 
 
 def _now(connection: psycopg.Connection) -> datetime:

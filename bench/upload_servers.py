@@ -1,6 +1,7 @@
-"""Servers that take uploads: `python -m bench.upload_servers FOLDER`. Prints their ports and the host key of SSH, as JSON.
+"""Servers that receive uploads: `python -m bench.upload_servers FOLDER`. Prints their ports and the host key of SSH, as JSON.
 
-HTTP by aiohttp, which keeps what it gets in a file; SFTP by asyncssh, for a password and for the key in FOLDER/key."""
+HTTP is served by aiohttp, which stores uploads in a file; SFTP by asyncssh, with a password and with the key in FOLDER/key.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ async def _serve(folder: Path) -> None:
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    told = {"http": runner.addresses[0][1], "sftp": ssh.get_port(), "hostKey": key.export_public_key().decode()}
-    print(json.dumps(told), flush=True)
+    servers = {"http": runner.addresses[0][1], "sftp": ssh.get_port(), "hostKey": key.export_public_key().decode()}
+    print(json.dumps(servers), flush=True)
     await asyncio.Event().wait()
 
 

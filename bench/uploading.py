@@ -1,6 +1,7 @@
-"""One upload by a target of the product in a process of its own: `python -m bench.uploading`. Its order is JSON on standard input.
+"""An upload by a target of the product in a process of its own: `python -m bench.uploading`. Its order is JSON on standard input.
 
-Prints its seconds, and the largest memory of the process before it and after it, as JSON."""
+Prints its seconds, and the largest memory of the process before it and after it, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from workers.target_ports import PublicationOrder, TargetSettings, UploadSource
 
 
 def _memory() -> float:
-    """MiB. What getrusage tells begins with the memory of the process that started this one."""
+    """Return the largest memory of this process in MiB. getrusage includes that of the process that started this one."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
 
 
 async def _upload(order: Mapping[str, Any]) -> Mapping[str, float]:
     async def save(_: Mapping[str, Any]) -> None:
-        """Nothing goes on after this."""
+        """Save nothing: the upload is not resumed."""
 
     targets = KnownTargets(
         lambda: GuardedClient([ip_network("127.0.0.0/8")]),

@@ -1,4 +1,5 @@
-"""What ten thousand webhooks of Events cost beside ten: fan-out of notifications, lists and pages, and a further webhook."""
+"""The cost of ten thousand webhooks of Events compared with ten: fan-out of notifications, lists and pages, and a further
+webhook."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from bench.report import Result, Table, Target, middle
 
 _FEW, _MANY = 10, 10_000
 _LIVES = 5_000
-"""Ten of them have a webhook in the smaller system, fifty in the larger one."""
+"""The number of lives. In the smaller system ten of them have a webhook, in the larger one fifty."""
 _ADDRESS = "https://receiver.example/all"
 _WATCHED = str(schedule.key(0, space=3))
 _QUESTIONS = {
@@ -30,18 +31,18 @@ _ADDED = "a further webhook of an Event"
 
 
 def webhooks(ground: Ground) -> Result:
-    """(u) 10 000 webhooks of Events beside 10: fan-out, lists and pages, and POST of one more."""
+    """(u) 10 000 webhooks of Events compared with 10: fan-out, lists and pages, and POST of one more."""
     result = Result("webhooks")
     urls = {total: _filled(ground, total) for total in (_FEW, _MANY)}
     fanned = in_turns(
         {str(total): partial(_fan_out, url, total) for total, url in urls.items()}, rounds=max(ground.effort.rounds, 3)
     )
-    few, many = ([one for one, _ in rounds] for rounds in fanned.values())
+    few, many = ([run for run, _ in rounds] for rounds in fanned.values())
     table = Table(f"(u) Fan-out of {_LIVES * 10:,} domain events", ("", f"records/s, {_FEW}", f"records/s, {_MANY:,}", "ratio"))
-    kept = middle([one / other for one, other in zip(many, few, strict=True)])
-    table.add("webhooks", middle(few), middle(many), kept)
+    share = middle([run / base for run, base in zip(many, few, strict=True)])
+    table.add("webhooks", middle(few), middle(many), share)
     result.tables.append(table)
-    result.targets.append(Target(f"fan-out, {_MANY:,} webhooks of {_FEW}", kept, 0.8))
+    result.targets.append(Target(f"fan-out, {_MANY:,} webhooks of {_FEW}", share, 0.8))
     table = Table("(u) Reading the webhooks, once at the start of a fan-out", ("", f"seconds, {_FEW}", f"seconds, {_MANY:,}"))
     table.add("webhooks", *(middle([start for _, start in rounds]) for rounds in fanned.values()))
     result.tables.append(table)
@@ -57,8 +58,8 @@ def webhooks(ground: Ground) -> Result:
         seen = in_turns(cells, rounds=max(ground.effort.rounds // 2, 2))
     table = Table("(u) Lists, pages and a POST, one client", ("", f"p50 ms, {_FEW}", f"p50 ms, {_MANY:,}", "ratio"))
     for name in (*_QUESTIONS, _ADDED):
-        small_p50, large_p50 = ([one.p50 for one in seen[f"{name}/{total}"]] for total in (_FEW, _MANY))
-        grown = middle([one / other for one, other in zip(large_p50, small_p50, strict=True)])
+        small_p50, large_p50 = ([run.p50 for run in seen[f"{name}/{total}"]] for total in (_FEW, _MANY))
+        grown = middle([run / base for run, base in zip(large_p50, small_p50, strict=True)])
         table.add(name, middle(small_p50), middle(large_p50), grown)
         result.targets.append(Target(f"p50, {_MANY:,} webhooks over {_FEW}: {name}", grown, 1.5, at_most=True))
     result.tables.append(table)
@@ -67,7 +68,7 @@ def webhooks(ground: Ground) -> Result:
 
 
 def _filled(ground: Ground, total: int) -> str:
-    """A log that begins with the webhooks, and goes on with lives of Events, one in a hundred of which has one."""
+    """Fill a log with the webhooks, followed by lives of Events, of which one in a hundred has a webhook."""
     url = ground.database(f"bench_webhooks_{total}")
     fill(url, "webhooks", total=total, processes=1)
     uvloop.run(rebuild(url, ["record_view"]))
@@ -79,7 +80,7 @@ def _filled(ground: Ground, total: int) -> str:
 
 
 def _fan_out(url: str, total: int) -> tuple[float, float]:
-    """Records for a second, from behind the webhooks on, and how long reading the webhooks took before that."""
+    """Return the records per second after the webhooks, and the seconds that reading the webhooks takes before that."""
     records, seconds, start = uvloop.run(consume(url, after=total))
     return records / (seconds - start), start
 

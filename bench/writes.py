@@ -1,4 +1,4 @@
-"""POST and PATCH of Events over HTTP, beside a trivial POST and beside the CRUD twin."""
+"""POST and PATCH of Events over HTTP, compared with a trivial POST and with the CRUD twin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADINGS = ("", "clients", "req/s", "p50 ms", "p99 ms", "ratio", "load us/req")
 
 
 def http(ground: Ground) -> Result:
-    """(a) POST and PATCH of Events at 1, 8 and 32 clients, each beside a trivial validated POST."""
+    """(a) POST and PATCH of Events at 1, 8 and 32 clients, each compared with a trivial validated POST."""
     url = ground.database("bench_http")
     with ground.server("trivial") as trivial, ground.server("product", url) as product:
         keys = _some_events(ground, product, url)
@@ -36,7 +36,7 @@ def http(ground: Ground) -> Result:
     table = Table("(a) HTTP writes; ratio: of the trivial POST with as many clients", _HEADINGS)
     for name in cells:
         kind, _, clients = name.rpartition(" ")
-        _add(table, kind, clients, seen[name], beside=seen[f"trivial POST {clients}"])
+        _add(table, kind, clients, seen[name], base_runs=seen[f"trivial POST {clients}"])
     targets = [
         Target("POST of trivial, 32 clients", ratio(seen["POST 32"], seen["trivial POST 32"]), 0.45),
         Target("PATCH of trivial, 32 clients", ratio(seen["PATCH 32"], seen["trivial POST 32"]), 0.40),
@@ -45,7 +45,7 @@ def http(ground: Ground) -> Result:
 
 
 def twin(ground: Ground) -> Result:
-    """(e) POST beside a plain CRUD application on the same PostgreSQL, at 32 clients."""
+    """(e) POST compared with a plain CRUD application on the same PostgreSQL, at 32 clients."""
     ours, theirs = ground.database("bench_ours"), ground.plain_database("bench_twin")
     with ground.server("trivial") as trivial, ground.server("product", ours) as product, ground.server("twin", theirs) as crud:
         twins = [crud.request("POST", "/event", body=body) for body in schedule.post_bodies(500)]
@@ -58,30 +58,30 @@ def twin(ground: Ground) -> Result:
         seen = in_turns(cells, rounds=ground.effort.rounds)
     table = Table("(e) POST beside a CRUD twin; ratio: of the trivial POST", _HEADINGS)
     for name, values in seen.items():
-        _add(table, name, "32", values, beside=seen["trivial POST"])
+        _add(table, name, "32", values, base_runs=seen["trivial POST"])
     target = Target("POST of CRUD twin, 32 clients", ratio(seen["POST"], seen["CRUD twin"]), 2.5)
     return Result("twin", [table], [target], raw=dict(seen))
 
 
 def ratio(ours: Sequence[Seen], others: Sequence[Seen]) -> float:
-    """Compare round by round: both of a round had the same conditions."""
-    return middle([one.rate / other.rate for one, other in zip(ours, others, strict=True)])
+    """Return the middle ratio of the rates, compared round by round: both of a round had the same conditions."""
+    return middle([run.rate / base.rate for run, base in zip(ours, others, strict=True)])
 
 
-def _add(table: Table, kind: str, clients: str, seen: Sequence[Seen], *, beside: Sequence[Seen]) -> None:
+def _add(table: Table, kind: str, clients: str, seen: Sequence[Seen], *, base_runs: Sequence[Seen]) -> None:
     table.add(
         kind,
         clients,
-        middle([one.rate for one in seen]),
-        middle([one.p50 for one in seen]),
-        middle([one.p99 for one in seen]),
-        ratio(seen, beside),
-        middle([one.cpu_us for one in seen]),
+        middle([run.rate for run in seen]),
+        middle([run.p50 for run in seen]),
+        middle([run.p99 for run in seen]),
+        ratio(seen, base_runs),
+        middle([run.cpu_us for run in seen]),
     )
 
 
 def _some_events(ground: Ground, product: Served, url: str) -> list[str]:
-    """Events to change, few enough that the process keeps them in its cache."""
+    """Return the ids of Events to change, few enough that the process has them in its cache."""
     while True:
         driven(product, event_posts(product), clients=32, effort=ground.effort)
         with psycopg.connect(url) as connection:
