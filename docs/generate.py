@@ -1,6 +1,6 @@
-"""Writes what docs/reference says from the code: routes, events, settings, commands, views, and the AsyncAPI document.
+"""Writes the pages of docs/reference from the code: routes, events, settings, commands, views, and the AsyncAPI document.
 
-`python docs/generate.py` writes them; tests/docs/test_reference.py fails when that was forgotten.
+`python docs/generate.py` writes them; tests/docs/test_reference.py fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table; what would end a cell is escaped."""
+    """Return a Markdown table; characters that would end a cell are escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines] + [""]
 
@@ -81,7 +81,7 @@ def code(text: object) -> str:
 
 
 def declarations() -> list[RouteSpec]:
-    """Every documented route, in the order in which the product declares them."""
+    """Return every documented route, in the order in which the product declares them."""
     return [route for routes in ROUTES for route in routes.specs if route.documented]
 
 
@@ -100,9 +100,9 @@ def _routes() -> Iterator[str]:
     by_tag: dict[str, list[RouteSpec]] = {}
     for route in declarations():
         by_tag.setdefault(route.tag, []).append(route)
-    for tag, found in by_tag.items():
+    for tag, routes in by_tag.items():
         yield from (f"## {tag}", "")
-        operations = [(route, document["paths"][route.documented_path][route.method.lower()]) for route in found]
+        operations = [(route, document["paths"][route.documented_path][route.method.lower()]) for route in routes]
         rows = [
             (code(route.method), code(route.path), roles(route.permission), route.summary, _statuses(o)) for route, o in operations
         ]
@@ -111,7 +111,7 @@ def _routes() -> Iterator[str]:
 
 
 def roles(permission: Permission) -> str:
-    """The roles of which a caller needs one, in the order of the contract."""
+    """Return the roles of which a caller needs one, in the order of the contract."""
     return "-" if permission is None else ", ".join(role for role in Role if role in permission)
 
 
@@ -121,23 +121,23 @@ def _statuses(operation: Mapping[str, Any]) -> str:
 
 def _inputs(operations: Sequence[tuple[RouteSpec, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the inputs that each route takes in addition to its path."""
-    for one, operation in operations:
+    for route, operation in operations:
         query = [parameter["name"] for parameter in operation.get("parameters", []) if parameter.get("in") == "query"]
         body = operation.get("requestBody")
         if query or body:
-            yield f"- {code(f'{one.method} {one.path}')}"
+            yield f"- {code(f'{route.method} {route.path}')}"
         if query:
             yield f"  - query: {', '.join(map(code, query))}"
         if body:
             content = body["content"]
             fields = _fields_of(next(iter(content.values())).get("schema", {}), document)
-            told = f": {', '.join(fields)}" if fields else ""
-            yield f"  - body ({', '.join(map(code, content))}){told}"
+            field_list = f": {', '.join(fields)}" if fields else ""
+            yield f"  - body ({', '.join(map(code, content))}){field_list}"
     yield ""
 
 
 def _fields_of(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """Names of a body's fields, the required ones in bold; of a list, those of its items."""
+    """Return the names of a body's fields, the required ones in bold; of a list, those of its items."""
     for choice in schema.get("anyOf", ()):
         if "$ref" in choice:
             return _fields_of(choice, document)
@@ -186,9 +186,9 @@ def _aggregate(aggregate: type[AggregateRoot]) -> Iterator[str]:
 def _event(event: type[DomainEvent]) -> Iterator[str]:
     first = ", begins the stream" if issubclass(event, FirstEvent) else ""
     yield from (f"### {event.TOPIC}", "", f"Version {event.class_version}{first}.", "")
-    told = event.__dict__.get("__doc__")
-    if told:
-        yield from (" ".join(inspect.cleandoc(told).split()), "")
+    description = event.__dict__.get("__doc__")
+    if description:
+        yield from (" ".join(inspect.cleandoc(description).split()), "")
     fields = {name: field for name, field in event.model_fields.items() if name not in ENVELOPE and name != "timestamp"}
     if fields:
         rows = [(code(name), words(field.annotation), "yes" if field.is_required() else "") for name, field in fields.items()]
@@ -198,10 +198,10 @@ def _event(event: type[DomainEvent]) -> Iterator[str]:
 
 
 def words(annotation: Any) -> str:
-    """A field's type, for people."""
-    known = _WORDS.get(annotation)
-    if known is not None:
-        return known
+    """Return a field's type in words."""
+    word = _WORDS.get(annotation)
+    if word is not None:
+        return word
     parts = get_args(annotation)
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join("null" if part is NoneType else words(part) for part in parts)
@@ -239,7 +239,9 @@ def _settings() -> Iterator[str]:
         "`HOME` in a default stands for the value of `MEDIALEDGER_HOME`.",
         "",
     )
-    rows = [(code(one.name), one.meaning, code(one.default) if one.default else "empty") for one in VARIABLES]
+    rows = [
+        (code(variable.name), variable.meaning, code(variable.default) if variable.default else "empty") for variable in VARIABLES
+    ]
     yield from table(("name", "meaning", "default"), rows)
     yield from ("", "## Traces", "")
     yield from ("Variables of OpenTelemetry, for the extra `medialedger[otel]`: [traces](../how-to/monitor.md#traces).", "")
@@ -254,12 +256,16 @@ def _commands() -> Iterator[str]:
     yield from ("# Commands", "", f"{top.description} `medialedger COMMAND --help` says the same as this page.", "")
     for group in GROUPS:
         yield from (f"**{group.capitalize()}**", "")
-        found = [(f"[{code(name)}](#medialedger-{name})", one.summary) for name, one in COMMANDS.items() if one.group == group]
-        yield from table(("command", "what it does"), found)
+        commands = [
+            (f"[{code(name)}](#medialedger-{name})", command.summary)
+            for name, command in COMMANDS.items()
+            if command.group == group
+        ]
+        yield from table(("command", "what it does"), commands)
     yield from _places()
-    for name, one in _subcommands(top).items():
+    for name, subparser in _subcommands(top).items():
         yield from (f"## medialedger {name}", "", COMMANDS[name].description, "")
-        yield from _usage(one, f"medialedger {name}")
+        yield from _usage(subparser, f"medialedger {name}")
         yield from ("Examples:", "", "```", *(line.strip() for line in COMMANDS[name].examples.splitlines()), "```", "")
     yield from ("## Exit codes", "")
     codes = [line.split(None, 1) for line in EXIT_CODES.splitlines()[1:]]
@@ -269,10 +275,10 @@ def _commands() -> Iterator[str]:
 def _places() -> Iterator[str]:
     """Yield the description of what all commands have in common."""
     leaf = dict(leaves(dict(leaves(parser()))["events"]))["list"]
-    told = [(code(_called(action)), _meaning(action)) for action in leaf._actions if action.dest in _PLACES]
+    options = [(code(_called(action)), _meaning(action)) for action in leaf._actions if action.dest in _PLACES]
     yield from ("## Where a command goes", "")
-    by_rest = [code(name) for name, one in COMMANDS.items() if one.by_rest]
-    elsewhere = [code(f"{name} {action}".strip()) for name, one in COMMANDS.items() for action in one.remote]
+    by_rest = [code(name) for name, command in COMMANDS.items() if command.by_rest]
+    elsewhere = [code(f"{name} {action}".strip()) for name, command in COMMANDS.items() for action in command.remote]
     yield (
         f"{', '.join(by_rest)} call the REST API: that of an address or a [context](#medialedger-context), else that of the "
         f"product of this home. {', '.join(elsewhere)} call it where an address or a context is named, and work on the database of "
@@ -280,34 +286,34 @@ def _places() -> Iterator[str]:
         "want `--local`. [How to](../how-to/use-the-command-line.md)."
     )
     yield ""
-    yield from table(("option", "meaning"), told)
+    yield from table(("option", "meaning"), options)
 
 
-def _usage(one: argparse.ArgumentParser, spelled: str) -> Iterator[str]:
-    """The line to type and what its parts mean; one of each for a command with actions."""
-    actions = _subcommands(one)
+def _usage(command: argparse.ArgumentParser, spelled: str) -> Iterator[str]:
+    """Yield the command line and the meaning of its arguments, for each action of a command that has actions."""
+    actions = _subcommands(command)
     if actions:
-        told = {choice.dest: choice.help or "" for choice in _choices(one)}
+        summaries = {choice.dest: choice.help or "" for choice in _choices(command)}
         for name, below in actions.items():
-            yield from (f"**`{spelled} {name}`**: {told[name]}", "")
+            yield from (f"**`{spelled} {name}`**: {summaries[name]}", "")
             yield from _usage(below, f"{spelled} {name}")
         return
-    taken = [action for action in one._actions if action.dest not in ("help", *_PLACES) and action.help != argparse.SUPPRESS]
+    taken = [action for action in command._actions if action.dest not in ("help", *_PLACES) and action.help != argparse.SUPPRESS]
     if taken:
         yield from ("```", " ".join([spelled, *map(_part, taken)]), "```", "")
         yield from table(("argument", "meaning"), [(code(_called(action)), _meaning(action)) for action in taken])
 
 
-def _subcommands(one: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    return {name: below for action in _nested(one) for name, below in action.choices.items()}
+def _subcommands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {name: below for action in _nested(command) for name, below in action.choices.items()}
 
 
-def _choices(one: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [choice for action in _nested(one) for choice in action._choices_actions]
+def _choices(command: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [choice for action in _nested(command) for choice in action._choices_actions]
 
 
-def _nested(one: argparse.ArgumentParser) -> list[Any]:
-    return [action for action in one._actions if isinstance(action, argparse._SubParsersAction)]
+def _nested(command: argparse.ArgumentParser) -> list[Any]:
+    return [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
 
 
 def _called(action: argparse.Action) -> str:
@@ -370,7 +376,7 @@ def _views() -> Iterator[str]:
 
 
 def _asyncapi() -> str:
-    """`/asyncapi.json` as YAML. Its version is the source's, whatever may be installed."""
+    """Return `/asyncapi.json` as YAML, with the version of the source, whichever version is installed."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     document = from_json(to_json(asyncapi(version).describe()))  # shares nothing, so YAML needs no anchors
     text = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)

@@ -23,11 +23,11 @@ _KEY = re.compile(r"[!-~]+")
 
 
 class InvalidValue(Exception):
-    """A value that the definition cannot contain. The text names the value, and never contains the key."""
+    """Raised when the definition cannot contain a value. The text names the value, and never contains the key."""
 
 
 def fill_definition(base_url: str, client: str, *, api_key: str) -> str:
-    """The definition with its placeholders replaced."""
+    """Return the definition with its placeholders replaced."""
     url = base_url.rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment or _needs_escape(url):

@@ -72,7 +72,7 @@ log.cleaner.dedupe.buffer.size=16777216
 
 
 class BrokerError(Exception):
-    """The broker does not run. The text is one line with the reason."""
+    """Raised when the broker does not run. The text is one line with the reason."""
 
 
 class Broker:
@@ -103,7 +103,7 @@ class Broker:
         return self._class_archive.with_suffix(f".{os.getpid()}-{id(self)}")
 
     def _keep_class_archive(self) -> None:
-        """The first broker that is stopped in order has left the archive for all later ones."""
+        """Store the archive of loaded classes that the first orderly stop wrote, for all later brokers."""
         with contextlib.suppress(FileNotFoundError):
             os.replace(self._archive_draft, self._class_archive)
 
@@ -162,7 +162,7 @@ class Broker:
             self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen broker go on as if nothing had been."""
+        """Let a frozen broker continue."""
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
@@ -192,7 +192,7 @@ class Broker:
 
 
 def _start_bound_to_parent(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """A process that the kernel kills when its parent ends, in a session of its own: Ctrl-C does not reach it.
+    """Start a process that the kernel kills when its parent ends, in a session of its own: Ctrl-C does not reach it.
 
     For the kernel the parent is a thread. So one permanent thread starts all brokers: the calling thread may end before the broker
     does.
@@ -212,19 +212,19 @@ def _accepts_connections(port: int) -> bool:
 
 
 def _free_port() -> int:
-    """A port below the range for outgoing connections: otherwise a client that connects to a stopped broker could get its port."""
+    """Return a free port below the range for outgoing connections: otherwise a client that connects to a stopped broker could get its port."""
     lowest = int(_PORTS.read_text().split()[0]) if _PORTS.exists() else 32768
     candidates = (random.randrange(max(lowest - 16384, 1024), lowest) for _ in range(100))
     return next(port for port in candidates if not _accepts_connections(port))
 
 
 def _cluster_id() -> str:
-    """An id without "-" and "_": one that begins with "-" would be parsed as an option."""
+    """Return an id without "-" and "_": one that begins with "-" would be parsed as an option."""
     return base64.b64encode(uuid.uuid4().bytes, altchars=b"AB").rstrip(b"=").decode()
 
 
 def _error_line(text: str) -> str:
-    """The line of Java's output that names the error: the first one with a severity, else the first one."""
+    """Return the line of Java's output that names the error: the first one with a severity, else the first one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "Exception" in line or " FATAL " in line or " ERROR " in line]
     return (errors or lines or ["no reason given"])[0][:300]

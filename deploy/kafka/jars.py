@@ -20,18 +20,18 @@ REMEDY = f"apt-get install openjdk-17-jre-headless maven, or {ALTERNATIVE}"
 
 
 class KafkaUnavailable(Exception):
-    """There is no broker. The text is one line with the reason and a remedy."""
+    """Raised when no broker can run. The text is one line with the reason and a remedy."""
 
 
 def program(name: str, environment: Mapping[str, str]) -> str:
-    found = shutil.which(name, path=environment.get("PATH", ""))
-    if found is None:
+    path = shutil.which(name, path=environment.get("PATH", ""))
+    if path is None:
         raise KafkaUnavailable(f"Kafka needs {name}, which is not installed: {REMEDY}")
-    return found
+    return path
 
 
 def jars(environment: Mapping[str, str]) -> Path:
-    """The folder of the jars. Concurrent processes wait for the one that downloads; a folder with the final name is complete."""
+    """Return the folder of the jars. Concurrent processes wait for the one that downloads; a folder with the final name is complete."""
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "medialedger"
     folder = cache / f"kafka-{version()}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"
     if not folder.exists():
@@ -45,17 +45,17 @@ def jars(environment: Mapping[str, str]) -> Path:
 
 
 def class_archive(java: str, folder: Path) -> Path:
-    """Where the JVM's archive of loaded classes belongs, for this Java and these jars: a start without one takes twice the time."""
+    """Return the path of the JVM's archive of loaded classes for this Java and these jars. A start without one takes twice the time."""
     program = Path(java).resolve()
     made_for = hashlib.sha256(f"{program} {program.stat().st_mtime_ns}".encode()).hexdigest()[:8]
     return folder.with_name(f"{folder.name}-{made_for}.jsa")
 
 
 def version() -> str:
-    """The version of Kafka: that of the first dependency in pom.xml."""
-    found = ElementTree.parse(POM).findtext("{*}dependencies/{*}dependency/{*}version")
-    assert found is not None
-    return found
+    """Return the version of Kafka, which is that of the first dependency in pom.xml."""
+    number = ElementTree.parse(POM).findtext("{*}dependencies/{*}dependency/{*}version")
+    assert number is not None
+    return number
 
 
 def _fetch(maven: str, folder: Path, *, environment: Mapping[str, str], lock: int) -> None:
@@ -76,6 +76,6 @@ def _fetch(maven: str, folder: Path, *, environment: Mapping[str, str], lock: in
 
 
 def _error_line(text: str) -> str:
-    """The first error line of Maven's output, without the advice after it."""
+    """Return the first error line of Maven's output, without the advice after it."""
     lines = [line.partition("[ERROR]")[2].strip() for line in text.splitlines() if "[ERROR]" in line]
     return (lines or ["no reason given"])[0].partition(" -> [Help")[0][:400]

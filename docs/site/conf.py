@@ -51,12 +51,12 @@ def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def _is_listed_here(name: str, page: str) -> bool:
-    """The index of the API lists the pages of its own folder only: the others are in the main index."""
+    """Return True if the index of the API lists the page: it lists only its own folder, and the main index the others."""
     return name == root_doc or "/" not in page
 
 
 def finish(app: Sphinx, failed: Exception | None) -> None:
-    """Lead from the site's address to its first page, and refuse pages that load something from another host."""
+    """Redirect the site's address to its first page, and refuse pages that load anything from another host."""
     if failed is not None or app.builder.name != "html":
         return
     site = Path(app.outdir)
@@ -66,9 +66,9 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
         encoding="utf-8",
     )
     for page in site.rglob("*.html"):
-        found = _FOREIGN.search(page.read_text(encoding="utf-8"))
-        if found is not None:
-            raise SphinxError(f"{page.relative_to(site)} loads from another host: {found[0]}")
+        match = _FOREIGN.search(page.read_text(encoding="utf-8"))
+        if match is not None:
+            raise SphinxError(f"{page.relative_to(site)} loads from another host: {match[0]}")
 
 
 def setup(app: Sphinx) -> None:
