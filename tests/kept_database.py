@@ -55,7 +55,7 @@ class KeptDatabase(Database):
 
     def __init__(self, conninfo: str, *, role: str | None) -> None:
         super().__init__(conninfo, role=role)
-        self._kept: defaultdict[str, list[KeptConnection]] = defaultdict(list)
+        self._idle: defaultdict[str, list[KeptConnection]] = defaultdict(list)
         self._opened = False
         self.stays_open = False
         self.closed = False
@@ -75,22 +75,22 @@ class KeptDatabase(Database):
     async def end(self) -> None:
         if not self.closed:
             await super().close()
-        for kept in self._kept.values():
-            while kept:
-                await kept.pop().end()
+        for connections in self._idle.values():
+            while connections:
+                await connections.pop().end()
 
     async def _connect(self, purpose: str) -> Connection:
         if purpose not in _OF_EACH_CORE:
             return await super()._connect(purpose)
-        kept = self._kept[purpose]
-        while kept:
-            connection = kept.pop()
+        connections = self._idle[purpose]
+        while connections:
+            connection = connections.pop()
             if await connection.renew():
                 return connection
         connection = await KeptConnection.connect(
             limited(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}"
         )
-        connection.home = kept
+        connection.home = connections
         return connection
 
 

@@ -212,7 +212,10 @@ def _accepts_connections(port: int) -> bool:
 
 
 def _free_port() -> int:
-    """Return a free port below the range for outgoing connections: otherwise a client that connects to a stopped broker could get its port."""
+    """Return a free port below the range for outgoing connections.
+
+    Otherwise a client that connects to a stopped broker could get its port.
+    """
     lowest = int(_PORTS.read_text().split()[0]) if _PORTS.exists() else 32768
     candidates = (random.randrange(max(lowest - 16384, 1024), lowest) for _ in range(100))
     return next(port for port in candidates if not _accepts_connections(port))

@@ -31,7 +31,10 @@ def program(name: str, environment: Mapping[str, str]) -> str:
 
 
 def jars(environment: Mapping[str, str]) -> Path:
-    """Return the folder of the jars. Concurrent processes wait for the one that downloads; a folder with the final name is complete."""
+    """Return the folder of the jars.
+
+    Concurrent processes wait for the one that downloads; a folder with the final name is complete.
+    """
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "medialedger"
     folder = cache / f"kafka-{version()}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"
     if not folder.exists():
@@ -45,7 +48,10 @@ def jars(environment: Mapping[str, str]) -> Path:
 
 
 def class_archive(java: str, folder: Path) -> Path:
-    """Return the path of the JVM's archive of loaded classes for this Java and these jars. A start without one takes twice the time."""
+    """Return the path of the JVM's archive of loaded classes for this Java and these jars.
+
+    A start without one takes twice the time.
+    """
     program = Path(java).resolve()
     made_for = hashlib.sha256(f"{program} {program.stat().st_mtime_ns}".encode()).hexdigest()[:8]
     return folder.with_name(f"{folder.name}-{made_for}.jsa")

@@ -178,7 +178,7 @@ secrets_sent = st.text(max_size=8).map(lambda text: f'§{text}\\"secret§') | st
 def objects(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     members = st.dictionaries(plain_keys, below, max_size=3)
     hidden = st.dictionaries(st.sampled_from(SECRET_KEYS), secrets_sent, max_size=1)
-    return st.builds(lambda one, other: one | other, members, hidden)
+    return st.builds(lambda shown, secret: shown | secret, members, hidden)
 
 
 values = st.recursive(scalars, lambda below: objects(below) | st.lists(below, max_size=3), max_leaves=12)
@@ -231,7 +231,7 @@ def test_secrets_that_are_null_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "second", "same"),
     [
         ('"srvaApi":"https://a.test/x"', '"srvaApi":"https://A.test:443/y"', True),
         ('"srvaApi":"https://a.test"', '"srvaApi":"http://a.test"', False),
@@ -245,6 +245,6 @@ def test_secrets_that_are_null_are_known() -> None:
         ('"apiKey":"a"', '"apiKey":"b"', True),
     ],
 )
-def test_the_origins_beside_a_secret(one: str, other: str, same: bool) -> None:
-    matches = [split(f"{{{text}}}").holders["[]"] for text in (one, other)]
+def test_the_origins_beside_a_secret(first: str, second: str, same: bool) -> None:
+    matches = [split(f"{{{text}}}").holders["[]"] for text in (first, second)]
     assert (matches[0] == matches[1]) is same

@@ -160,9 +160,9 @@ parts = st.lists(st.text(max_size=4), min_size=4, max_size=4)
 
 
 @for_all(parts, parts)
-def test_two_questions_are_one_only_if_all_parts_are(one: list[str], other: list[str]) -> None:
-    made = [kid_of(client=c, content_id=i, period=p, slot=s) for c, i, p, s in (one, other)]
-    assert (made[0] == made[1]) == (one == other)
+def test_two_questions_are_one_only_if_all_parts_are(first: list[str], second: list[str]) -> None:
+    made = [kid_of(client=c, content_id=i, period=p, slot=s) for c, i, p, s in (first, second)]
+    assert (made[0] == made[1]) == (first == second)
 
 
 def test_clients_share_no_key_even_for_equal_ids_and_kids() -> None:

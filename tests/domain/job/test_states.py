@@ -61,8 +61,8 @@ def test_the_scenarios_are_in_the_states_that_they_are_named_after(state: JobSta
 class TestAccepting:
     def test_the_first_event_holds_the_whole_request(self) -> None:
         asked = submission()
-        told: dict[str, Any] = {"priority": 3, "run_at": SOON, "semaphore": SEMAPHORE, "rerun_of": 4, "headers": {"host": "x"}}
-        job = given(Job, NUMBER).when(AcceptJob(NUMBER, asked, **told)).then(fact(events.Accepted, submission=asked, **told))
+        options: dict[str, Any] = {"priority": 3, "run_at": SOON, "semaphore": SEMAPHORE, "rerun_of": 4, "headers": {"host": "x"}}
+        job = given(Job, NUMBER).when(AcceptJob(NUMBER, asked, **options)).then(fact(events.Accepted, submission=asked, **options))
         assert (job.number, job.priority, job.run_at, job.semaphore, job.failed) == (NUMBER, 3, SOON, SEMAPHORE, False)
 
     def test_absent_fields_are_not_in_the_first_event(self) -> None:

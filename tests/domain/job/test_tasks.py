@@ -185,7 +185,7 @@ class TestEnding:
 
 def at_attempt(number: int) -> Scenario[Job]:
     """Return a job whose task has failed `number - 1` times and is running again."""
-    before = [one for run in range(1, number) for one in (begun(run), failed(run))]
+    before = [fact_ for run in range(1, number) for fact_ in (begun(run), failed(run))]
     return a_job(STARTED, *before, begun(number))
 
 
@@ -269,7 +269,7 @@ class TestGivingBack:
         running(interrupted()).when(start(2)).then(begun(2, attempt=1))
 
     def test_any_number_of_times(self) -> None:
-        history = [one for run in range(1, 20) for one in (begun(run, attempt=1), interrupted(run))]
+        history = [fact_ for run in range(1, 20) for fact_ in (begun(run, attempt=1), interrupted(run))]
         a_job(STARTED, *history, begun(20, attempt=1)).when(FailTask(NUMBER, 1, 20, "no", RETRIES)).then(
             failed(20, attempt=1, retry_at=LATER)
         )
@@ -288,7 +288,7 @@ def diamond(*since: Fact) -> Scenario[Job]:
 
 
 def through(*plans: TaskPlan) -> list[Fact]:
-    return [one for plan in plans for one in (begun(plan=plan), done(plan=plan))]
+    return [fact_ for plan in plans for fact_ in (begun(plan=plan), done(plan=plan))]
 
 
 W, R, U, C, F, X = (

@@ -69,7 +69,9 @@ def test_versions_count_the_events(aggregate: type[AggregateRoot]) -> None:
     assert root.version == len(events)
 
 
-@pytest.mark.parametrize("aggregate", [one for one in AGGREGATES if len(history(one)) > 1], ids=lambda one: one.KIND)
+@pytest.mark.parametrize(
+    "aggregate", [aggregate for aggregate in AGGREGATES if len(history(aggregate)) > 1], ids=lambda aggregate: aggregate.KIND
+)
 def test_an_event_of_another_stream_or_out_of_turn_is_not_applied(aggregate: type[AggregateRoot]) -> None:
     first, second, *_ = history(aggregate)
     root = folded([first])
@@ -86,7 +88,7 @@ def test_time_never_runs_backwards_within_a_stream() -> None:
     event.amend({"title": "One"}, at=NOW - timedelta(days=1))
     event.amend({"title": "Two"}, at=NOW + timedelta(seconds=1))
     event.change_state(EventState.SUSPENDED, trigger=Trigger.OPERATOR, at=THEN)
-    assert [one.timestamp for one in collected(event)] == [NOW, NOW, NOW + timedelta(seconds=1), NOW + timedelta(seconds=1)]
+    assert [change.timestamp for change in collected(event)] == [NOW, NOW, NOW + timedelta(seconds=1), NOW + timedelta(seconds=1)]
     assert (event.created_on, event.modified_on) == (NOW, NOW + timedelta(seconds=1))
 
 

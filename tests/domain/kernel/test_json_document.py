@@ -112,8 +112,8 @@ class Whole(Section):
 
 def test_a_document_is_read_without_its_faults() -> None:
     document = readable(Whole, {"part": {"number": 1, "name": 2}, "allParts": [3, {"name": "b"}, None], "title": "t", "more": 4})
-    known: object = (document.part.number, document.part.name, document.title)
-    assert known == (1, None, "t")
+    values: object = (document.part.number, document.part.name, document.title)
+    assert values == (1, None, "t")
     assert document.all_parts is not None
     parts: list[tuple[object, object]] = [(part.number, part.name) for part in document.all_parts]
     assert parts == [(None, None), (None, "b"), (None, None)]
@@ -122,5 +122,5 @@ def test_a_document_is_read_without_its_faults() -> None:
 @pytest.mark.parametrize("data", [None, 1, "text", [], {}, {"part": [], "allParts": {}, "title": None}])
 def test_of_anything_else_all_is_absent(data: object) -> None:
     document = readable(Whole, data)
-    known: object = (document.part, document.all_parts, document.title)
-    assert known == (None, None, None)
+    values: object = (document.part, document.all_parts, document.title)
+    assert values == (None, None, None)

@@ -48,8 +48,8 @@ def test_a_restored_event_can_be_changed_and_deleted_again() -> None:
 
 def test_two_events_share_no_state() -> None:
     """New Events do not share one default object."""
-    one = an_event().root
-    assert one is not None
-    one.amend({"title": "Changed", "tag_ids": (KEY,)}, at=NOW)
+    event = an_event().root
+    assert event is not None
+    event.amend({"title": "Changed", "tag_ids": (KEY,)}, at=NOW)
     other = MediaEvent.register(KEY, {}, at=NOW)
     assert other.details == EventDetails()

@@ -52,7 +52,7 @@ async def changed(memory: Memory, key: UUID, state: EventState) -> ChannelOrder:
 
 def on_air(memory: Memory, channel_id: UUID = MAIN) -> list[UUID]:
     roots = memory.log.all(MediaEvent.KIND)
-    return [UUID(one.key) for one in roots if isinstance(one, MediaEvent) and one.details.on_air_channel_id == channel_id]
+    return [UUID(root.key) for root in roots if isinstance(root, MediaEvent) and root.details.on_air_channel_id == channel_id]
 
 
 async def test_the_second_event_on_a_channel_is_not_started_and_told_who_is(memory: Memory, handlers: OnAirHandlers) -> None:

@@ -25,13 +25,13 @@ def quality(verdict: str = "fail", *, job: int = 7, keep_private: bool = True, *
     return Quality(job=job, profile="ebu-r128", verdict=QualityVerdict(verdict), keep_private=keep_private, **more)
 
 
-def measured(found: Quality | None) -> Fact:
-    at = None if found is None else found.model_copy(update={"measured_at": NOW})
+def measured(quality: Quality | None) -> Fact:
+    at = None if quality is None else quality.model_copy(update={"measured_at": NOW})
     return fact(events.QualityMeasured, quality=at)
 
 
 @pytest.mark.parametrize(
-    ("found", "state"),
+    ("result", "state"),
     [
         (quality("fail"), PRIVATE),
         (quality("warn"), PUBLIC),
@@ -39,11 +39,11 @@ def measured(found: Quality | None) -> Fact:
         (quality("fail", keep_private=False), PUBLIC),
     ],
 )
-def test_a_film_that_fails_stays_private_where_the_profile_says_so(found: Quality, state: EventState) -> None:
+def test_a_film_that_fails_stays_private_where_the_profile_says_so(result: Quality, state: EventState) -> None:
     asked: dict[str, Any] = {"workflow": INGEST, "publish": True}
     ingesting = in_state(EventState.PRE_VOD, begun(**asked), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING))
-    done = ingesting.when(end(VodJobEnd.COMPLETED, quality=found))
-    done.then(over(VodJobEnd.COMPLETED, **asked), measured(found), mp4(GENERATING, AVAILABLE), went(INGESTING, state))
+    done = ingesting.when(end(VodJobEnd.COMPLETED, quality=result))
+    done.then(over(VodJobEnd.COMPLETED, **asked), measured(result), mp4(GENERATING, AVAILABLE), went(INGESTING, state))
 
 
 def test_a_film_that_fails_takes_an_event_from_the_public() -> None:
@@ -72,8 +72,8 @@ def test_who_makes_it_public_all_the_same_is_obeyed() -> None:
 
 
 def test_nothing_is_known_of_another_film() -> None:
-    known = (measured(quality("pass", job=3)), begun(workflow=INGEST), mp4(NONE, GENERATING))
-    ended = in_state(PRIVATE, *known).when(end(VodJobEnd.COMPLETED))
+    history = (measured(quality("pass", job=3)), begun(workflow=INGEST), mp4(NONE, GENERATING))
+    ended = in_state(PRIVATE, *history).when(end(VodJobEnd.COMPLETED))
     ended.then(over(VodJobEnd.COMPLETED, workflow=INGEST), measured(None), mp4(GENERATING, AVAILABLE))
 
 
@@ -93,8 +93,8 @@ def test_a_film_that_fails_is_private_after_a_restore_too() -> None:
 
 
 def test_a_film_that_is_packaged_again_is_the_same() -> None:
-    known = (measured(quality("pass", job=3)), begun(workflow=VodWorkflow.PACKAGE))
-    after = in_state(PRIVATE, *known).when(end(VodJobEnd.COMPLETED)).after
+    history = (measured(quality("pass", job=3)), begun(workflow=VodWorkflow.PACKAGE))
+    after = in_state(PRIVATE, *history).when(end(VodJobEnd.COMPLETED)).after
     assert after is not None
     assert after.details.quality is not None
 
@@ -123,8 +123,8 @@ def test_the_end_of_an_ingest_tells_the_event() -> None:
     assert command.quality is not None
 
 
-@pytest.mark.parametrize("told", [None, [], {}, {"profile": "a85"}, {**TOLD, "verdict": "splendid"}])
-def test_what_another_package_says_of_quality_is_read_tolerantly(told: object) -> None:
-    command = vod_command(str(KEY), outcome(quality=told))
+@pytest.mark.parametrize("reported", [None, [], {}, {"profile": "a85"}, {**TOLD, "verdict": "splendid"}])
+def test_what_another_package_says_of_quality_is_read_tolerantly(reported: object) -> None:
+    command = vod_command(str(KEY), outcome(quality=reported))
     assert isinstance(command, EndVodJob)
     assert command.quality is None

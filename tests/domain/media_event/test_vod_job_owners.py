@@ -119,9 +119,9 @@ def job(workflow: str = "vod_capture", content_id: object = EVENT, *, run_at: da
 
 
 def event_of(memory: Memory) -> MediaEvent:
-    found = memory.log.load(MediaEvent.stream(EVENT))
-    assert isinstance(found, MediaEvent)
-    return found
+    event = memory.log.load(MediaEvent.stream(EVENT))
+    assert isinstance(event, MediaEvent)
+    return event
 
 
 class TestSubmission:
@@ -144,7 +144,7 @@ class TestSubmission:
         assert accepted.submission.content_id == str(EVENT)
 
     @pytest.mark.parametrize("content_id", ["film", str(UUID(int=9))])
-    @pytest.mark.parametrize("workflow", [one for one in VodWorkflow if one is not VodWorkflow.COMPOSE])
+    @pytest.mark.parametrize("workflow", [workflow for workflow in VodWorkflow if workflow is not VodWorkflow.COMPOSE])
     async def test_a_job_for_the_content_of_no_event_is_refused(
         self, memory: Memory, handlers: JobHandlers, workflow: str, content_id: str
     ) -> None:

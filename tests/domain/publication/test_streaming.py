@@ -139,11 +139,11 @@ def test_one_that_is_pushed_is_not_recreated_nor_before_its_target_was_asked() -
     )
 
 
-@pytest.mark.parametrize(("hard", "left"), [(True, True), (False, False)])
-def test_a_deleted_one_keeps_its_secrets_and_its_destination_until_the_target_knows(hard: bool, left: bool) -> None:
-    withdrawn = fact(events.Withdrawn, hard=hard, target_left=left, open=True)
+@pytest.mark.parametrize(("hard", "remaining"), [(True, True), (False, False)])
+def test_a_deleted_one_keeps_its_secrets_and_its_destination_until_the_target_knows(hard: bool, remaining: bool) -> None:
+    withdrawn = fact(events.Withdrawn, hard=hard, target_left=remaining, open=True)
     gone = stream(STARTED).when(WithdrawPublication(KEY, hard=hard, running_job=None)).then(withdrawn)
-    assert (gone.open, gone.target_left, gone.links(), gone.secrets()) == (True, left, HOLDS, frozenset({SECRET.reference}))
+    assert (gone.open, gone.target_left, gone.links(), gone.secrets()) == (True, remaining, HOLDS, frozenset({SECRET.reference}))
     closed = stream(STARTED, withdrawn).when(CloseTarget(KEY)).then(CLOSED)
     assert closed.secrets() == ({SECRET.reference} if hard else frozenset())
     if hard:

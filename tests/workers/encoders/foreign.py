@@ -33,7 +33,7 @@ class Session:
 @dataclass
 class Foreign:
     """`arrived` are the sessions of the pieces at each point; `broken` are points that take nothing. `deaf`: it answers nothing.
-    `dumb`: of these methods it carries out the requests, and does not answer. `said`: its status, where it is not that of the
+    `dumb`: of these methods it carries out the requests, and does not answer. `response_text`: its status, where it is not that of the
     session."""
 
     url: str = ""
@@ -42,7 +42,7 @@ class Foreign:
     broken: set[int] = field(default_factory=set)
     deaf: bool = False
     dumb: set[str] = field(default_factory=set)
-    said: str = ""
+    response_text: str = ""
     odd: dict[str, Any] = field(default_factory=dict)
     """Members that replace those of its statuses, and of each point."""
     odd_point: dict[str, Any] = field(default_factory=dict)
@@ -80,14 +80,14 @@ class Foreign:
             session.state = "ended"
             return web.Response(status=204)
         session.renewed = time.monotonic()
-        return web.Response(text=self.said) if self.said else web.json_response(self._status(session))
+        return web.Response(text=self.response_text) if self.response_text else web.json_response(self._status(session))
 
     def _status(self, session: Session) -> dict[str, Any]:
-        points = [{"index": index, **told} for index, told in session.points.items()]
-        sent = sum(told["bytes"] for told in session.points.values())
+        points = [{"index": index, **point} for index, point in session.points.items()]
+        sent = sum(point["bytes"] for point in session.points.values())
         inputs = [{"id": "a", "name": "Original", "index": 0, "language": "en"}]
-        told: dict[str, Any] = {"state": session.state, "reason": session.reason, "frames": sent // PIECE, "fps": 25.0}
-        return {**told, "bytes": sent, "bitrate": 1e6, "points": points, "audioInputs": inputs, **self.odd}
+        statistics: dict[str, Any] = {"state": session.state, "reason": session.reason, "frames": sent // PIECE, "fps": 25.0}
+        return {**statistics, "bytes": sent, "bitrate": 1e6, "points": points, "audioInputs": inputs, **self.odd}
 
     async def send(self) -> None:
         """Every beat a piece of each session to each of its points."""
@@ -95,12 +95,12 @@ class Foreign:
             for number, session in self.sessions.items():
                 for point in session.order["points"] if session.live else ():
                     index = point["index"]
-                    told = session.points.setdefault(index, {"bytes": 0, "connected": False, "reconnects": 0, "lastError": ""})
+                    point = session.points.setdefault(index, {"bytes": 0, "connected": False, "reconnects": 0, "lastError": ""})
                     if index in self.broken:
-                        told |= {"connected": False, "lastError": f"It is down, {KEY}."}
+                        point |= {"connected": False, "lastError": f"It is down, {KEY}."}
                         continue
-                    told["reconnects"] += bool(told["lastError"]) and not told["connected"]
-                    told |= {"connected": True, **self.odd_point, "bytes": told["bytes"] + PIECE}
+                    point["reconnects"] += bool(point["lastError"]) and not point["connected"]
+                    point |= {"connected": True, **self.odd_point, "bytes": point["bytes"] + PIECE}
                     self.arrived.setdefault(index, []).append(number)
             await asyncio.sleep(BEAT)
 

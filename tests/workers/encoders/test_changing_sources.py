@@ -65,8 +65,8 @@ def keys(path: Path) -> list[float]:
 
 
 def packets(path: Path) -> list[tuple[float, float]]:
-    found = probed(path, "-show_entries", "packet=pts_time,duration_time")["packets"]
-    return [(float(each["pts_time"]), float(each["duration_time"])) for each in found]
+    packets = probed(path, "-show_entries", "packet=pts_time,duration_time")["packets"]
+    return [(float(each["pts_time"]), float(each["duration_time"])) for each in packets]
 
 
 def evenly(until: float) -> list[float]:
@@ -193,7 +193,7 @@ def test_the_programme_of_the_highest_picture_is_sent_with_its_sound(tmp_path: P
 def carried(path: Path) -> tuple[CaptionServices, str]:
     """The captions of a track, and the letters of CEA-608 in them."""
     init = read_init(path.read_bytes())
-    units = [unit for _, unit in sorted(_of_pictures(path), key=lambda one: one[0])]
+    units = [unit for _, unit in sorted(_of_pictures(path), key=lambda picture: picture[0])]
     pairs = [triple for unit in units for triple in caption_data(unit, "h264", length_size=0) if triple.type == 0]
     letters = [chr(code & 0x7F) for pair in pairs if pair.first & 0x7F >= 0x20 for code in (pair.first, pair.second)]
     return segment_captions(path, init), "".join(letters).replace("\0", "")
@@ -215,6 +215,6 @@ def test_captions_in_the_pictures_are_carried(tmp_path: Path, fps: int | None) -
     data = captioned.triples(120, spoken, services={20: captioned.dtvcc((1, "HELLO"))})
     captioned.captioned(source, data, fps=30)
     made = encoded(source, tmp_path, renditions=[{"height": 96, "bitrate": 200_000, **({"fps": fps} if fps else {})}])
-    found, letters = carried(made.pictures[0])
-    assert found == CaptionServices(("CC1",), (1,))
+    services, letters = carried(made.pictures[0])
+    assert services == CaptionServices(("CC1",), (1,))
     assert letters.replace(" ", "") == "HELLOWORLD"

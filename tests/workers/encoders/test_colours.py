@@ -34,8 +34,8 @@ def _check(made: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_live_picture_keeps_its_colours(name: str, tmp_path: Path) -> None:
     source, made = SOURCES[name].make(tmp_path / "source.mkv"), tmp_path / "live.mp4"
-    found = Input((), (), 5.0, shape=16 / 9, picture="0:0", colours=Colours.of(shown_stream(source)))
-    graph = _pictures(found, [RenditionPlan(width=WIDE, height=LINES, bitrate=1_000_000, fps=None)])
+    source_input = Input((), (), 5.0, shape=16 / 9, picture="0:0", colours=Colours.of(shown_stream(source)))
+    graph = _pictures(source_input, [RenditionPlan(width=WIDE, height=LINES, bitrate=1_000_000, fps=None)])
     _ffmpeg("-i", str(source), "-filter_complex", graph, "-map", "[v0]", "-c:v", "libx264", "-qp", "4", str(made))
     _check(made, name)
 

@@ -126,7 +126,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process_and_no_connection(
         open_now.discard(writer)
         writer.close()
 
-    before, held = set(children("")), len(os.listdir("/proc/self/fd"))
+    before, descriptors = set(children("")), len(os.listdir("/proc/self/fd"))
     server = await asyncio.start_server(part, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -138,7 +138,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process_and_no_connection(
         assert start.cancelled()
         assert set(children("")) == before
         await until(lambda: not open_now)
-    await until(lambda: len(os.listdir("/proc/self/fd")) <= held)
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
 
 
 async def test_a_source_that_breaks_off_is_named(encoder: FfmpegEncoder, receiver: Receiver, stream: bytes) -> None:

@@ -107,22 +107,22 @@ def test_a_capture_refuses_what_would_hold_it_up() -> None:
 def test_a_manifest_lists_so_many_segments_at_most_over_all_periods(
     media: str, periods: int, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each period lists 600 segments in one line."""
+    """A period of this manifest lists 600 segments in one line."""
     monkeypatch.setattr(manifests, "MOST_ENTRIES", 1_000)
     line = '<SegmentTimeline><S d="1" r="599"/></SegmentTimeline>'
     template = f'<SegmentTemplate media="{media}">{line}</SegmentTemplate>'
-    one = f'<AdaptationSet contentType="video"><Representation>{template}</Representation></AdaptationSet>'
-    period = f'<Period start="PT0S" duration="PT9H">{one}</Period>'
+    adaptation_set = f'<AdaptationSet contentType="video"><Representation>{template}</Representation></AdaptationSet>'
+    period = f'<Period start="PT0S" duration="PT9H">{adaptation_set}</Period>'
     with pytest.raises(SourceFault, match=why):
         dash.parse(f"<MPD>{period * periods}</MPD>".encode(), URL, now=0.0)
 
 
-@pytest.mark.parametrize("told", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-def test_a_time_of_day_that_durations_cannot_be_added_to_is_none(told: str) -> None:
-    text = f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXT-X-PROGRAM-DATE-TIME:{told}\n#EXTINF:9,\na.ts"
-    found = hls.parse(text.encode(), URL)
-    assert isinstance(found, hls.MediaPlaylist)
-    assert found.entries[0].time is None
+@pytest.mark.parametrize("date_time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_time_of_day_that_durations_cannot_be_added_to_is_none(date_time: str) -> None:
+    text = f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXT-X-PROGRAM-DATE-TIME:{date_time}\n#EXTINF:9,\na.ts"
+    parsed = hls.parse(text.encode(), URL)
+    assert isinstance(parsed, hls.MediaPlaylist)
+    assert parsed.entries[0].time is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -25,12 +25,12 @@ CONNECTED = HANDSHAKE + _message("_result", 1.0, None, {})
 
 
 @asynccontextmanager
-async def answering(said: bytes, *, endless: bytes = b"") -> AsyncIterator[Publication]:
+async def answering(message: bytes, *, endless: bytes = b"") -> AsyncIterator[Publication]:
     """A server that says this whatever it is told, takes nothing, and goes on with `endless`."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.CancelledError):
-            writer.write(said)
+            writer.write(message)
             while endless:
                 writer.write(endless)
                 await writer.drain()
@@ -63,7 +63,7 @@ async def test_a_stream_with_a_number_that_cannot_be_is_refused(number: float) -
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         chunk(0, 1_000, bytes(128)) + chunk(1, 10, bytes(10)),
         b"".join(chunk(0, 90_000, bytes(60_000), channel=each) for each in range(3, 40)),
@@ -71,10 +71,10 @@ async def test_a_stream_with_a_number_that_cannot_be_is_refused(number: float) -
     ],
     ids=["a message that begins anew", "many that do not end", "one that is too long"],
 )
-async def test_messages_that_break_the_rules_are_refused(said: bytes) -> None:
+async def test_messages_that_break_the_rules_are_refused(message: bytes) -> None:
     wide = chunk(0, 4, struct.pack(">I", 60_000), channel=2, kind=1)
-    said = said if len(said) < 10_000 else wide + said
-    async with asyncio.timeout(PATIENCE), answering(HANDSHAKE + said) as publication:
+    message = message if len(message) < 10_000 else wide + message
+    async with asyncio.timeout(PATIENCE), answering(HANDSHAKE + message) as publication:
         with pytest.raises(NotSent):
             await publication.publish(TARGET)
 
@@ -90,10 +90,10 @@ async def test_others_have_their_turn_while_a_server_sends_empty_messages() -> N
             turns += 1
             await asyncio.sleep(0)
 
-    chunks, beside = _ChunkReader(reader), asyncio.create_task(other())
+    chunks, waiting = _ChunkReader(reader), asyncio.create_task(other())
     for _ in range(10_000):
         assert await chunks.message() == (20, b"")
-    beside.cancel()
+    waiting.cancel()
     assert turns > 100
 
 
@@ -103,11 +103,11 @@ async def test_a_server_that_asks_without_end_and_takes_nothing_fills_no_memory(
         await publication.shake_hands()
         watching = asyncio.create_task(publication._until_refused())
         transport = publication._writer.transport
-        held: list[int] = []
-        while not (len(held) > 50 and held[-1] == held[-50] > 0):
-            held.append(transport.get_write_buffer_size())
+        sizes: list[int] = []
+        while not (len(sizes) > 50 and sizes[-1] == sizes[-50] > 0):
+            sizes.append(transport.get_write_buffer_size())
             await asyncio.sleep(0.01)
-            assert held[-1] < MIB
+            assert sizes[-1] < MIB
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 

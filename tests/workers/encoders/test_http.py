@@ -26,8 +26,8 @@ __all__ = ["client"]
 
 @pytest.fixture
 async def foreign() -> AsyncIterator[Foreign]:
-    async with foreign_encoder() as found:
-        yield found
+    async with foreign_encoder() as encoder:
+        yield encoder
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_what_it_says_is_shown_without_its_key(encoder: HttpEncoder, forei
 
 async def test_numbers_that_cannot_be_stored_are_left_out(encoder: HttpEncoder, foreign: Foreign) -> None:
     """Statistics of all sessions are written together, and audio inputs are in the log for ever."""
-    foreign.said = (
+    foreign.response_text = (
         '{"state": "running", "frames": 7, "fps": NaN, "bitrate": 1e999, "bytes": 9' + "9" * 4_000 + ', "points": [{"index": 0, '
         '"bytes": 9223372036854775808, "dropped": 3}], "audioInputs": [' + ",".join(["{}"] * 1_000) + "]}"
     )
@@ -220,7 +220,9 @@ async def test_it_is_given_the_next_tokens_before_those_that_it_has_end(client: 
     await until(lambda: sum(line.startswith("PUT") for line in foreign.requests) >= 4)
     assert foreign.orders[-1]["points"][0]["headers"]["Authorization"] not in (order["points"][0]["headers"]["Authorization"], None)
     assert {**foreign.orders[-1], "points": []} == {**order, "points": []}
-    foreign.said = f'{{"state": "failed", "reason": "401 with {foreign.orders[-1]["points"][0]["headers"]["Authorization"]}"}}'
+    foreign.response_text = (
+        f'{{"state": "failed", "reason": "401 with {foreign.orders[-1]["points"][0]["headers"]["Authorization"]}"}}'
+    )
     assert "t0ken" not in await run.ended()
     await run.stop()
 
@@ -247,6 +249,6 @@ async def test_who_names_the_host_of_a_point_gets_no_token_for_it(encoder: HttpE
     plan = http_plan(foreign)
     plan = replace(plan, points=[replace(plan.points[0], provisioned=True), *plan.points[1:]])
     run = await encoder.start(plan, channel="news", session=9, may_send=lambda: True)
-    told = [point["headers"] for point in foreign.sessions[9].order["points"]]
-    assert ["Authorization" in headers for headers in told] == [False, *[True] * (len(told) - 1)]
+    point_headers = [point["headers"] for point in foreign.sessions[9].order["points"]]
+    assert ["Authorization" in headers for headers in point_headers] == [False, *[True] * (len(point_headers) - 1)]
     await run.stop()

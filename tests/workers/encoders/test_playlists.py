@@ -39,12 +39,12 @@ def test_the_origin_takes_the_longest_playlists(lasts: float, window: int) -> No
     gone = [uri for index in range(count) for uri in playlist.add(segment(index, lasts))]
     text = playlist.text()
     assert text.count(b"#EXTINF") == count - len(gone) == round(LONGEST_DVR / lasts)
-    found = read_playlist(text, "v0.m3u8")
-    assert isinstance(found, IncomingPlaylist)
-    newest = found.segments[-1]
+    playlist = read_playlist(text, "v0.m3u8")
+    assert isinstance(playlist, IncomingPlaylist)
+    newest = playlist.segments[-1]
     assert (newest.sequence, newest.path) == (FIRST + count - 1, f"v0-{SESSION}-{FIRST + count - 1}.m4s")
     assert (newest.init, newest.lasts, newest.at) == (f"v0-{SESSION}.mp4", lasts, 1.79e9 + (count - 1) * lasts)
-    assert [one.sequence for one in found.segments] == list(range(FIRST + count - len(found.segments), FIRST + count))
+    assert [segment.sequence for segment in playlist.segments] == list(range(FIRST + count - len(playlist.segments), FIRST + count))
 
 
 def test_a_playlist_full_of_short_segments_and_gaps_is_within_the_bytes_that_the_origin_takes() -> None:
@@ -62,11 +62,11 @@ class Media(list[bytes]):
 def test_a_playlist_keeps_no_media() -> None:
     playlist = MediaPlaylist("v0", session=1, segment=2.0, window=60)
     data = Media([b"media"])
-    kept = ref(data)
+    reference = ref(data)
     playlist.add(Segment("v0", 1, 1.79e9, 2.0, data))
     del data
     gc.collect()
-    assert kept() is None
+    assert reference() is None
 
 
 def test_a_playlist_reaches_back_two_hours_at_most() -> None:
@@ -94,7 +94,7 @@ async def test_a_window_is_told_as_far_as_the_origin_takes_it_and_the_newest_seg
             await until(partial(shown, receiver, f"/{name}/v0.m3u8", last))
         await point.finish(final=True)
         assert receiver.file(f"/{name}/v0.m3u8").count(b"#EXTINF") == listed
-        assert {one.headers[WINDOW] for one in receiver.taken} == {str(LONGEST_WINDOW)}
+        assert {request.headers[WINDOW] for request in receiver.taken} == {str(LONGEST_WINDOW)}
 
 
 def shown(receiver: Receiver, playlist: str, last: bytes) -> bool:

@@ -22,10 +22,10 @@ def watched(*, seconds: float = 90, jump: float = 0.0, back: float = 1e9, still:
     return watch.fault
 
 
-@pytest.mark.parametrize("held", [{}, {"jump": 0.5}, {"jump": -0.5}, {"still": (20, 80)}, {"jump": 12.0, "back": 45.0}])
-def test_what_is_usual_is_no_fault(held: dict[str, float]) -> None:
+@pytest.mark.parametrize("options", [{}, {"jump": 0.5}, {"jump": -0.5}, {"still": (20, 80)}, {"jump": 12.0, "back": 45.0}])
+def test_what_is_usual_is_no_fault(options: dict[str, float]) -> None:
     """A picture that is held back, steps of fragments, a picture that stands still for a minute, a distance that does not last."""
-    assert watched(**held) == ""  # type: ignore[arg-type]
+    assert watched(**options) == ""  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -395,7 +395,7 @@ async def test_a_step_that_is_run_again_goes_on_where_it_was(hosts: StepProcessP
         assert second.outputs == first.outputs
         with (places.workspace(2, 2) / "film-1.ts").open("r+b") as film:
             film.write(b"other")
-        third, told = await made("items_1", 2, again=2)
-        assert (told.lines, third.outputs) == ([], first.outputs)
+        third, listener = await made("items_1", 2, again=2)
+        assert (listener.lines, third.outputs) == ([], first.outputs)
     finally:
         await workspaces.remove([17])

@@ -55,7 +55,7 @@ async def test_a_file_and_what_is_said_of_it(client: Download, to: Path) -> None
         done = await client.download(f"{host.url}/a?b=c", to, began=began.append, seen=seen.append)
     assert (done.status, done.size, done.headers["etag"]) == (200, len(BODY), '"one"')
     assert content_of(to) == b"".join(seen) == BODY
-    assert [(one.offset, one.total, one.headers["content-type"]) for one in began] == [(0, len(BODY), "video/mp4")]
+    assert [(part.offset, part.total, part.headers["content-type"]) for part in began] == [(0, len(BODY), "video/mp4")]
     assert host.asked[0]["path"] == "/a?b=c"
     assert host.asked[0]["accept-encoding"] == "identity"
     assert "range" not in host.asked[0]

@@ -21,7 +21,7 @@ def stream(folder: Path, *forms: Form) -> dict[str, Body]:
     for number, form in enumerate(forms):
         film(folder / f"{number}.ts", form, "-output_ts_offset", f"{10 + 2 * number}", "-muxdelay", "0", "-muxpreload", "0")
     lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:2", *(f"#EXTINF:2,\n{number}.ts" for number in range(len(forms))), "#EXT-X-ENDLIST"]
-    files: dict[str, Body] = {one.name: one.read_bytes() for one in folder.glob("*.ts")}
+    files: dict[str, Body] = {path.name: path.read_bytes() for path in folder.glob("*.ts")}
     return files | {"i.m3u8": "\n".join(lines).encode()}
 
 
@@ -68,11 +68,11 @@ def test_a_configuration_is_made_of_parameter_sets_within_bounds() -> None:
     def sample(*units: bytes) -> bytes:
         return b"".join(len(unit).to_bytes(4) + unit for unit in units)
 
-    one, other, pps = b"\x67\x64\0\x0aA", b"\x67\x64\0\x0bB", b"\x68\xee"
-    first = configuration(sample(one, pps, b"\x65picture"), b"")
-    assert first == b"\1\x64\0\x0a\xff\xe1\0\5" + one + b"\1\0\2" + pps
-    assert configuration(sample(one, pps), first) == first
-    assert configuration(sample(other, pps), first) != first
-    many = sample(*(other + bytes([number]) for number in range(40)), pps)
-    for wrong in (b"", bytes(4), b"\xff" * 20, sample(one), sample(pps), sample(one, pps)[:-1], many):
+    sps, other_sps, pps = b"\x67\x64\0\x0aA", b"\x67\x64\0\x0bB", b"\x68\xee"
+    first = configuration(sample(sps, pps, b"\x65picture"), b"")
+    assert first == b"\1\x64\0\x0a\xff\xe1\0\5" + sps + b"\1\0\2" + pps
+    assert configuration(sample(sps, pps), first) == first
+    assert configuration(sample(other_sps, pps), first) != first
+    many = sample(*(other_sps + bytes([number]) for number in range(40)), pps)
+    for wrong in (b"", bytes(4), b"\xff" * 20, sample(sps), sample(pps), sample(sps, pps)[:-1], many):
         assert configuration(wrong, first) == first

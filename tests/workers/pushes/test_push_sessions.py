@@ -68,7 +68,7 @@ class Stage:
     fault: TargetFailed | None = None
     shown: list[UUID] = field(default_factory=list)
     not_yet: int = 0
-    """How often the target reports that it has not seen enough."""
+    """The number of times that the target reports that it has not seen enough."""
     how: list[PushFailed] = field(default_factory=list)
     pushes: list[Push] = field(default_factory=list)
     running: int = 0
@@ -216,7 +216,7 @@ async def real_pusher(silent: float = 20.0) -> AsyncIterator[RtmpPusher]:
 async def test_what_is_in_progress_is_pushed_shown_and_stopped(inner: Core, stage: Stage) -> None:
     await on_air(inner)
     stage.not_yet = 2
-    async with member(inner, stage) as one:
+    async with member(inner, stage) as first:
         key = await started(inner)
         await until(lambda: stage.shown, seconds=SECONDS)
         await become(inner, key, lambda root: root.arrived)
@@ -224,7 +224,7 @@ async def test_what_is_in_progress_is_pushed_shown_and_stopped(inner: Core, stag
         [row] = await inner.database.rows("SELECT number, state FROM sessions WHERE kind = 'publication'")
         assert (stage.pushes[0].session, stage.pushes[0].ingest.stream_name) == (row[0], str(key))
         await do(inner, StopPublication(key))
-        await until(lambda: not stage.running and not one.worker.sessions, seconds=SECONDS)
+        await until(lambda: not stage.running and not first.worker.sessions, seconds=SECONDS)
         count = len(stage.pushes)
         await asyncio.sleep(3 * FAST.longest)
         assert len(stage.pushes) == count, "never again after a stop"
@@ -233,10 +233,10 @@ async def test_what_is_in_progress_is_pushed_shown_and_stopped(inner: Core, stag
 
 async def test_it_comes_back_for_ever_once_it_had_arrived(inner: Core, stage: Stage) -> None:
     await on_air(inner)
-    async with member(inner, stage) as one:
+    async with member(inner, stage) as first:
         key = await started(inner)
         await until(lambda: stage.running, seconds=SECONDS)
-        session = one.worker.sessions[str(key)]
+        session = first.worker.sessions[str(key)]
         running: Any = session._running
         stage.how = [PushFailed("target", "it is down")] * (FAST.tries + 3)
         running._task.cancel()
@@ -261,11 +261,11 @@ async def test_a_target_that_never_takes_it_fails_it_and_nothing_is_tried_again(
 ) -> None:
     await on_air(inner)
     stage.how = list(faults)
-    async with member(inner, stage) as one:
+    async with member(inner, stage) as first:
         key = await started(inner)
         failed = await become(inner, key, lambda root: root.state is not PublicationState.InProgress)
         assert (failed.state, failed.reason, failed.open) == (PublicationState.FailedPublication, reason, True)
-        await until(lambda: not one.worker.sessions, seconds=SECONDS)
+        await until(lambda: not first.worker.sessions, seconds=SECONDS)
         await do(inner, RecreatePublication(key, ""))
         await do(inner, StartPublication(key, {}))
         await until(lambda: stage.running, seconds=SECONDS)
@@ -282,11 +282,11 @@ async def test_a_source_that_is_not_there_yet_fails_nothing(inner: Core, stage: 
 
 async def test_fifty_at_once_are_pushed_once_each_and_stopped(inner: Core, stage: Stage) -> None:
     await on_air(inner)
-    async with member(inner, stage, name="one") as one, member(inner, stage, name="two") as two:
+    async with member(inner, stage, name="one") as first, member(inner, stage, name="two") as two:
         keys = [await started(inner, 100 + number) for number in range(50)]
         await until(lambda: stage.running == 50, seconds=SECONDS)
         assert stage.most == 50
-        assert len(one.worker.sessions) + len(two.worker.sessions) == 50
+        assert len(first.worker.sessions) + len(two.worker.sessions) == 50
         for key in keys:
             await do(inner, StopPublication(key))
         await until(lambda: not stage.running, seconds=SECONDS)
@@ -297,10 +297,10 @@ async def test_a_dead_worker_is_replaced_and_two_never_send_at_once(
 ) -> None:
     await on_air(inner, origin.cmaf)
     key = await started(inner)
-    async with real_pusher() as pusher, real_pusher() as other, member(inner, stage, pusher=pusher) as one:
+    async with real_pusher() as pusher, real_pusher() as other, member(inner, stage, pusher=pusher) as first:
         await until(lambda: receiver.media(str(key)) > 20, seconds=SECONDS)
         async with member(second, stage, pusher=other, name="two") as two:
-            await one.die()
+            await first.die()
             silent = len(receiver.sent)
             await until(lambda: len(receiver.sessions(str(key))) == 2, seconds=SECONDS)
             off_air = receiver.sent[silent][0] - receiver.sent[silent - 1][0]
@@ -322,12 +322,12 @@ async def test_a_receiver_that_dies_is_pushed_to_again_in_the_same_session(
 ) -> None:
     await on_air(inner, origin.cmaf)
     key = await started(inner)
-    async with real_pusher() as pusher, member(inner, stage, pusher=pusher) as one:
+    async with real_pusher() as pusher, member(inner, stage, pusher=pusher) as first:
         await until(lambda: receiver.media(str(key)) > 20, seconds=SECONDS)
         receiver.drop()
         count = receiver.media(str(key))
         await until(lambda: receiver.media(str(key)) > count + 20, seconds=SECONDS)
-        statistics = one.worker.sessions[str(key)].statistics()
+        statistics = first.worker.sessions[str(key)].statistics()
         assert statistics is not None
         assert statistics["reconnects"] == 1
     assert len(receiver.sessions(str(key))) == 1
@@ -338,10 +338,10 @@ async def test_a_stop_while_it_connects_ends_it(inner: Core, stage: Stage, origi
     await on_air(inner, origin.cmaf)
     receiver.how = "hang"
     key = await started(inner)
-    async with real_pusher() as pusher, member(inner, stage, pusher=pusher) as one:
+    async with real_pusher() as pusher, member(inner, stage, pusher=pusher) as first:
         await until(lambda: receiver.writers, seconds=SECONDS)
         await do(inner, StopPublication(key))
-        await until(lambda: not one.worker.sessions, seconds=SECONDS)
+        await until(lambda: not first.worker.sessions, seconds=SECONDS)
         receiver.how = ""
         assert receiver.taken == []
 

@@ -25,8 +25,8 @@ KEY = "marked-stream-key"
 @pytest.fixture
 async def made(database_url: str, migrated: Migrated, media_root: Path) -> AsyncIterator[Production]:
     roles = ("sessions", "syndication")
-    async with production(database_url, migrated[1], media_root, roles=roles, outbound_allow=LOCAL) as found:
-        yield found
+    async with production(database_url, migrated[1], media_root, roles=roles, outbound_allow=LOCAL) as product:
+        yield product
 
 
 async def given(made: Production, url: str) -> dict[str, Any]:
@@ -52,14 +52,14 @@ async def test_the_server_pushes_from_the_start_to_the_stop_and_says_how(made: P
     wowza = Wowza()
     async with serving(wowza.app()) as port:
         publication = await given(made, f"http://127.0.0.1:{port}")
-        one = {"eventId": publication["contentId"], "publicationId": publication["id"]}
-        one["destinationId"] = publication["destinationId"]
+        body = {"eventId": publication["contentId"], "publicationId": publication["id"]}
+        body["destinationId"] = publication["destinationId"]
         query = {"destinationId": publication["destinationId"]}
         wowza.status = 503
-        assert_problem(await made.http.put(f"{LIVE}/start/", json=one), 503)
+        assert_problem(await made.http.put(f"{LIVE}/start/", json=body), 503)
         assert (await became(made, publication, "Scheduled"))["dateStarted"] is None
         wowza.status = 0
-        assert (await made.http.put(f"{LIVE}/start/", json=one)).status_code == 200
+        assert (await made.http.put(f"{LIVE}/start/", json=body)).status_code == 200
         entry = wowza.entries[publication["id"]]
         assert (entry["host"], entry["application"], entry["streamName"], entry["sourceStreamName"]) == (
             "partner.test",
@@ -72,8 +72,8 @@ async def test_the_server_pushes_from_the_start_to_the_stop_and_says_how(made: P
             return (await topics(made.inner, f"publication:{publication['id']}"))[-1] == f"publication.{topic}"
 
         await once(lambda: last("arrived"))
-        told = await made.http.get(f"{LIVE}/statistics/{publication['id']}", params=query)
-        assert (told.status_code, told.json()["server"]["host"], told.json()["session"]) == (200, "partner.test", None)
+        answer = await made.http.get(f"{LIVE}/statistics/{publication['id']}", params=query)
+        assert (answer.status_code, answer.json()["server"]["host"], answer.json()["session"]) == (200, "partner.test", None)
         assert await made.inner.database.rows("SELECT FROM sessions WHERE kind = 'publication'") == []
         wowza.status = 503
         assert_problem(await made.http.get(f"{LIVE}/statistics/{publication['id']}", params=query), 503)

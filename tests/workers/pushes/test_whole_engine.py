@@ -40,8 +40,8 @@ async def receiver() -> AsyncIterator[RtmpReceiver]:
 @pytest.fixture
 async def made(database_url: str, migrated: Migrated, media_root: Path) -> AsyncIterator[Production]:
     roles = ("sessions", "syndication")
-    async with production(database_url, migrated[1], media_root, roles=roles, outbound_allow=LOCAL) as found:
-        yield found
+    async with production(database_url, migrated[1], media_root, roles=roles, outbound_allow=LOCAL) as product:
+        yield product
 
 
 async def given(made: Production, origin: LiveOrigin, receiver: RtmpReceiver) -> dict[str, Any]:
@@ -64,8 +64,8 @@ async def given(made: Production, origin: LiveOrigin, receiver: RtmpReceiver) ->
 async def became(made: Production, publication: dict[str, Any], state: str) -> dict[str, Any]:
     async def ask() -> dict[str, Any] | None:
         query = {"destinationId": publication["destinationId"]}
-        found: dict[str, Any] = (await made.http.get(f"{LIVE}/{publication['id']}", params=query)).json()
-        return found if found["publicationStateString"] == state else None
+        body: dict[str, Any] = (await made.http.get(f"{LIVE}/{publication['id']}", params=query)).json()
+        return body if body["publicationStateString"] == state else None
 
     return await once(ask, seconds=SECONDS)
 
@@ -83,12 +83,12 @@ async def test_it_starts_with_its_event_arrives_and_ends_with_it(
     await became(made, publication, "InProgress")
     await until(lambda: receiver.media(KEY) > 30, seconds=SECONDS)
 
-    async def told() -> dict[str, Any] | None:
+    async def pushed_statistics() -> dict[str, Any] | None:
         query = {"destinationId": publication["destinationId"]}
         answer = await made.http.get(f"{LIVE}/statistics/{publication['id']}", params=query)
         return answer.json() if answer.status_code == 200 and answer.json()["bytes"] else None
 
-    statistics = await once(told, seconds=SECONDS)
+    statistics = await once(pushed_statistics, seconds=SECONDS)
     assert statistics["connected"]
     assert statistics["session"] == receiver.sessions(KEY)[0]
     await state(made, event, "STOPPED")
@@ -120,7 +120,7 @@ async def test_a_refused_key_fails_it_and_a_stop_ends_a_push_that_was_lost(
     receiver.drop()
     body = {"eventId": publication["contentId"], "publications": [entry]}
     stopped = (await made.http.put(f"{LIVE}/stop/all/", json=body)).json()
-    assert [one["isSuccessful"] for one in stopped] == [True]
+    assert [attempt["isSuccessful"] for attempt in stopped] == [True]
     await became(made, publication, "Completed")
     receiver.how = ""
 
@@ -131,5 +131,5 @@ async def test_a_refused_key_fails_it_and_a_stop_ends_a_push_that_was_lost(
     await once(ended, seconds=SECONDS)
     connections = len(receiver.taken)
     gone = await made.http.request("DELETE", f"{LIVE}/", json={**body, "publications": [{**entry, "hardDelete": True}]})
-    assert [one["isSuccessful"] for one in gone.json()] == [True]
+    assert [attempt["isSuccessful"] for attempt in gone.json()] == [True]
     assert len(receiver.taken) == connections
