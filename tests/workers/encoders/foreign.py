@@ -32,9 +32,12 @@ class Session:
 
 @dataclass
 class Foreign:
-    """`arrived` are the sessions of the pieces at each point; `broken` are points that take nothing. `deaf`: it answers nothing.
-    `dumb`: of these methods it carries out the requests, and does not answer. `response_text`: its status, where it is not that of the
-    session."""
+    """An encoder with the HTTP interface for foreign encoders.
+
+    `arrived` holds the sessions of the pieces that arrived at each point; `broken` are points that accept nothing. A `deaf` encoder
+    answers nothing. It carries out requests with the methods in `dumb` without an answer. `response_text` replaces the status of a
+    session.
+    """
 
     url: str = ""
     sessions: dict[int, Session] = field(default_factory=dict)

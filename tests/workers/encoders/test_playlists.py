@@ -39,12 +39,12 @@ def test_the_origin_takes_the_longest_playlists(lasts: float, window: int) -> No
     gone = [uri for index in range(count) for uri in playlist.add(segment(index, lasts))]
     text = playlist.text()
     assert text.count(b"#EXTINF") == count - len(gone) == round(LONGEST_DVR / lasts)
-    playlist = read_playlist(text, "v0.m3u8")
-    assert isinstance(playlist, IncomingPlaylist)
-    newest = playlist.segments[-1]
+    incoming = read_playlist(text, "v0.m3u8")
+    assert isinstance(incoming, IncomingPlaylist)
+    newest = incoming.segments[-1]
     assert (newest.sequence, newest.path) == (FIRST + count - 1, f"v0-{SESSION}-{FIRST + count - 1}.m4s")
     assert (newest.init, newest.lasts, newest.at) == (f"v0-{SESSION}.mp4", lasts, 1.79e9 + (count - 1) * lasts)
-    assert [segment.sequence for segment in playlist.segments] == list(range(FIRST + count - len(playlist.segments), FIRST + count))
+    assert [segment.sequence for segment in incoming.segments] == list(range(FIRST + count - len(incoming.segments), FIRST + count))
 
 
 def test_a_playlist_full_of_short_segments_and_gaps_is_within_the_bytes_that_the_origin_takes() -> None:
