@@ -495,14 +495,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.kinds_of_source", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="where results are kept")
-    parser.add_argument("--only", nargs="*", metavar="KIND", default=[], help="beginnings of names of kinds")
-    parser.add_argument("--again", action="store_true", help="measure also what is there")
+    parser.add_argument("folder", type=Path, help="the folder of the results")
     parser.add_argument(
-        "--every", default="1/1", metavar="PLACE/OF", help="a share of the kinds, such as 1/2 and 2/2, for runs side by side"
+        "--only", nargs="*", metavar="KIND", default=[], help="measure only kinds whose names begin with one of these"
     )
-    parser.add_argument("--untimed", action="store_true", help="do not time ingests beside the same by hand")
-    parser.add_argument("--markdown", action="store_true", help="print the table of what is there, and measure nothing")
+    parser.add_argument("--again", action="store_true", help="also measure kinds that have a result")
+    parser.add_argument(
+        "--every",
+        default="1/1",
+        metavar="PLACE/OF",
+        help="measure a share of the kinds, such as 1/2 or 2/2, to run several at the same time",
+    )
+    parser.add_argument("--untimed", action="store_true", help="do not compare the time of ingests with the same work by hand")
+    parser.add_argument("--markdown", action="store_true", help="print the table of the results, and measure nothing")
     given = parser.parse_args()
     if given.markdown:
         print(_markdown(given.folder))
