@@ -78,14 +78,16 @@ BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Ratios, measured side by side on this machine. Names: "
+        description="Measure ratios in turns on this machine. Names: "
         + "; ".join(f"{name} {(run.__doc__ or '').strip()}" for name, run in BENCHMARKS.items()),
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument(
         "--quick", action="store_true", help="shorter rounds, fewer of them, and 100 000 Events instead of a million"
     )
-    parser.add_argument("--events", type=int, metavar="N", help="of the large log of `size` (10 000 000; when quick 100 000)")
+    parser.add_argument(
+        "--events", type=int, metavar="N", help="the number of events in the large log of `size` (10 000 000; when quick 100 000)"
+    )
     given = parser.parse_args()
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:

@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
     parser.add_argument("other", type=Path, help="the root of the other checkout")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", nargs="*", help="names of what is measured")
+    parser.add_argument("--only", nargs="*", help="measure only the requests with these names")
     given = parser.parse_args()
     with ground(Effort(quick=True, events=0)) as base, ExitStack() as stack:
         cells: dict[str, Callable[[], Seen]] = {}

@@ -88,7 +88,9 @@ def counted(base: Ground, checkout: Path, *, name: str, request: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
     parser.add_argument("other", type=Path, help="the root of the other checkout")
-    parser.add_argument("--only", nargs="*", choices=REQUESTS, default=list(REQUESTS), help="names of what is measured")
+    parser.add_argument(
+        "--only", nargs="*", choices=REQUESTS, default=list(REQUESTS), help="measure only the requests with these names"
+    )
     given = parser.parse_args()
     if shutil.which("valgrind") is None:
         sys.exit("valgrind is not installed")
