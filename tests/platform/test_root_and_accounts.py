@@ -102,7 +102,7 @@ def test_a_socket_directory_that_is_a_link_is_refused(tmp_path: Path, account: p
     target.mkdir()
     target.chmod(0o755)
     (tmp_path / "link").symlink_to(target)
-    with pytest.raises(EmbeddedPostgresError, match="belongs to another user or is no directory"):
+    with pytest.raises(EmbeddedPostgresError, match="belongs to another user or is not a directory"):
         make_private_directory(tmp_path / "link", account)
     assert (target.stat().st_uid, stat.S_IMODE(target.stat().st_mode)) == (0, 0o755)
 

@@ -56,7 +56,7 @@ async def test_a_text_becomes_the_files_of_a_track(hosts: tuple[StepProcessPool,
         (
             SRT.replace("00:00:0", "01:00:0"),
             "The first cue begins at 01:00:01.000, and the film ends after 00:00:13.500: the times of the cues do not count from "
-            "the begin of the film.",
+            "the beginning of the film.",
         ),
     ],
 )

@@ -186,7 +186,7 @@ async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
     target.fault = TargetFailed("retry", "busy")
     await carried_out(inner, target)
     assert [await state(inner, publication) for publication in publications] == [(PublicationState.Completed, True)] * 2
-    with pytest.raises(Exception, match="in use"):
+    with pytest.raises(Exception, match="it is used by"):
         await do(inner, DeleteRecord(DESTINATION, Destination))
     clock.forward(hours=25)
     await carried_out(inner, target)
