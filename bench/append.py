@@ -16,7 +16,7 @@ from api.wiring.core import prepare
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from domain.kernel.ids import new_id
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.statement import EventRow, WriteSet
 

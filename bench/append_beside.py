@@ -15,7 +15,7 @@ from bench.append import client, row
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
 from domain.kernel.errors import ConcurrencyConflict
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.statement import WriteSet
 

@@ -14,11 +14,11 @@ import uvloop
 
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, middle
-from tests.workers.jobs.composing import event, item, playlist
-from tests.workers.jobs.packaging import run
+from tests.workers.job.composing import event, item, playlist
+from tests.workers.job.packaging import run
 from workers.adapters.ffmpeg import find
-from workers.jobs.protocol import Failed
-from workers.jobs.step_process_pool import StepProcessPool
+from workers.job.protocol import Failed
+from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.confinement import NICE
 
 _SECONDS = 5

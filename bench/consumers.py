@@ -22,7 +22,7 @@ from bench.ground import Ground, Served, driven, event_posts, in_turns, made
 from bench.load import Seen
 from bench.report import Result, Table, Target, middle
 from bench.writes import ratio
-from projections.deliveries.keys import position_of
+from projections.webhook.keys import position_of
 
 _RATE = 200
 

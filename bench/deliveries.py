@@ -27,18 +27,17 @@ from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
-from domain.records.record import RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
-from domain.webhook.endpoint import SIGNING
-from domain.webhook.secret import encode_secret
+from domain.webhook.endpoint import SIGNING, encode_secret
 from projections.consumers.leases import ShardLeases
-from projections.deliveries.keys import SHARDS, delivery_id, shard_of
-from projections.deliveries.store import CONSUMER
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
+from projections.webhook.keys import SHARDS, delivery_id, shard_of
+from projections.webhook.store import CONSUMER
 from workers.adapters.outbound_http import GuardedClient
-from workers.deliveries.sender import Sender
-from workers.deliveries.signature import signatures
+from workers.webhook.sender.attempt import signatures
+from workers.webhook.sender.sender import Sender
 
 _WEBHOOKS = 10
 _EVENTS = 200

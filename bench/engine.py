@@ -26,12 +26,12 @@ from domain.job.commands import AcceptJob
 from domain.job.values import Submission
 from domain.kernel.cause import Cause
 from domain.kernel.ports import Invocation
-from domain.records.kinds.setting import Setting
-from domain.records.record import RegisterRecord
-from projections.job.numbers import JobNumbers
+from domain.record.kinds.setting import Setting
+from domain.record.record import RegisterRecord
+from projections.job.queue import JobNumbers
 from projections.log.reader import HEAD
 from tests.plugins.engine_probes import NOOP
-from workers.jobs.registry import Registry
+from workers.job.registry import Registry
 
 CLIENT = "admin"
 _MOST_WAITING = 10_000_000

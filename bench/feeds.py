@@ -21,20 +21,19 @@ from deploy.kafka.broker import Broker
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from projections.consumers.leases import ShardLeases
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from projections.log.streams import Streams
-from workers.adapters.kafka.cluster import cluster_id
-from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.broker_topics import Topics
+from workers.adapters.kafka.connection import KafkaConnection, cluster_id
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
-from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
-from workers.webhooks.fanout import NotificationFanout
+from workers.webhook.fanout import NotificationFanout
 from workers.wiring import Worker
 
 _EVENTS = 10_000

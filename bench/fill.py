@@ -22,7 +22,7 @@ from bench import schedule
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import send_events
 from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
 from projections.log.rebuild import Rebuilder, Rebuilt

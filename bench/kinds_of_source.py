@@ -31,14 +31,14 @@ from bench.source_kinds import BY_NAME, KINDS, Kind, even
 from tests.sources import films
 from tests.sources.films import Form
 from tests.sources.measure import picture, sound
-from tests.workers.jobs.composing import event, item, playlist
-from tests.workers.jobs.hosting import Listener
-from tests.workers.jobs.origin import Origin
-from tests.workers.jobs.packaging import Results, run
+from tests.workers.job.composing import event, item, playlist
+from tests.workers.job.hosting import Listener
+from tests.workers.job.origin import Origin
+from tests.workers.job.packaging import Results, run
 from workers.adapters.ffmpeg import find
-from workers.jobs.protocol import Failed
-from workers.jobs.step_process_pool import StepProcessPool
-from workers.jobs.step_processes import step_fork_server
+from workers.job.protocol import Failed
+from workers.job.step_process_pool import StepProcessPool
+from workers.job.step_processes import step_fork_server
 from workers.kernel.confinement import NICE
 
 _FILM, _OTHER, _COMPOSED, _CAPTURED = (event(number) for number in (1, 2, 3, 4))

@@ -20,10 +20,10 @@ import uvloop
 from api.wiring.catalogue import catalogue
 from bench import schedule
 from bench.fill import append_all
+from domain.event.aggregate import MediaEvent
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
-from domain.media_event.aggregate import MediaEvent
 from projections.log.partitions import EVENTS_PER_PARTITION
 from projections.log.statement import EventRow, WriteSet
 from projections.log.write_set import metadata_text

@@ -17,12 +17,12 @@ from bench.ground import Ground, Served, driven, in_turns
 from bench.load import Seen
 from bench.reads import filled
 from bench.report import Result, Table, Target, middle
-from domain.records.kinds.category import Category
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.event_type import EventType
-from domain.records.kinds.tag import Tag
-from domain.records.record import Record
-from projections.media_event.filters import EventFilter, ids_of, list_query, names_query
+from domain.record.kinds.category import Category
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.event_type import EventType
+from domain.record.kinds.tag import Tag
+from domain.record.record import Record
+from projections.event.filters import EventFilter, ids_of, list_query, names_query
 
 _REQUESTS = 200
 _UNFILTERED = "no filter"

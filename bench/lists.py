@@ -16,12 +16,12 @@ from bench import schedule
 from bench.ground import Ground, Served, driven, in_turns
 from bench.load import Seen
 from bench.report import Result, Table, Target, middle
+from projections.event.view import EVENT_SEARCH
 from projections.job.counts import COUNTED, TOTALS
-from projections.job.search import JOB_SEARCH
-from projections.kernel.database import Database
-from projections.kernel.search import CONSUMER, grams
-from projections.kernel.tallies import Tallies
-from projections.media_event.search import EVENT_SEARCH
+from projections.job.view import JOB_SEARCH
+from projections.kernel.database.database import Database
+from projections.kernel.sql.search import CONSUMER, grams
+from projections.kernel.sql.tallies import Tallies
 
 _FEW = 10_000
 _REQUESTS = 200

@@ -19,9 +19,9 @@ from aiohttp import web
 
 from bench.ground import Ground
 from bench.report import Result, Table, Target, middle
-from domain.configuration.encoding import EncoderPlan, PointPlan
-from domain.configuration.streaming_options import encoder_options
-from tests.workers.jobs.counted import film
+from domain.channel.encoding import EncoderPlan, PointPlan
+from domain.channel.streaming_options import encoder_options
+from tests.workers.job.counted import film
 from tests.workers.playout.memory import Shelf
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.sources import Sources

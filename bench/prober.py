@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 from bench.ground import Ground, Served, driven, in_turns, made
 from bench.report import Result, Table, Target, middle
-from workers.prober.rhythm import INTERVAL
+from workers.health.prober import INTERVAL
 
 _EVENTS = 1000
 _POINTS = 2 * _EVENTS

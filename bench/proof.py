@@ -22,9 +22,9 @@ from domain.kernel.encryption import SecretCipher
 from projections.audit.log_export import Selection, export_log, export_stream
 from projections.audit.sealing import seal
 from projections.audit.stored_log import StoredLog
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.vault.vault import Vault
-from workers.checkpoint_ports import CheckpointPlaces
+from workers.ports.checkpoints import CheckpointPlaces
 
 _SAME = sql.SQL(
     "SELECT position, originator_id, originator_version, topic, event_id, recorded_at, metadata, salt, state FROM events "

@@ -13,17 +13,17 @@ from random import Random
 from uuid import UUID
 
 from bench.load import MARK
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState, Trigger
 from domain.kernel.aggregate import AggregateRoot
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import EventState, Trigger
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.category import Category
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.event_type import EventType
-from domain.records.kinds.flow import Flow
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import Record
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.category import Category
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.event_type import EventType
+from domain.record.kinds.flow import Flow
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.record import Record
 from domain.webhook.aggregate import Webhook
 
 _SPACES: dict[type[Record], int] = {EventType: 11, Tag: 12, Category: 13, Channel: 14, Flow: 15}

@@ -10,10 +10,9 @@ import uvloop
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
 from projections.consumers.leases import ShardLeases
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.vault.vault import Vault
-from workers.sealing.anchors import Anchoring
-from workers.sealing.sealer import CONSUMER, Sealer
+from workers.audit.sealing.sealer import CONSUMER, Anchoring, Sealer
 
 
 async def _run(url: str, *, seconds: float) -> None:

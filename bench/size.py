@@ -25,7 +25,7 @@ from projections.audit.partition_file import export, verify_file
 from projections.audit.seals import partitions, seal_full
 from projections.audit.stored_log import StoredLog
 from projections.audit.verify import verify
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.reader import window
 from projections.log.streams import Streams
 

@@ -30,7 +30,7 @@ from tests.sources.films import (
     ffmpeg,
     flashing,
 )
-from tests.workers.jobs.counted import probed
+from tests.workers.job.counted import probed
 
 _SECONDS: Final = 8.0
 _ROUNDS: Final = 3

@@ -17,7 +17,7 @@ from bench.ground import Ground
 from bench.report import Result, Table, Target, middle
 from bench.upload_servers import PASSWORD, USER
 from tests.s3 import KEY, SECRET, client, serving, versitygw
-from workers.bucket_ports import BucketAddress
+from workers.ports.buckets import BucketAddress
 
 MIB = 1024 * 1024
 _FLAT = 64.0

@@ -14,9 +14,9 @@ import uvloop
 from api.wiring.core import core
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation
-from domain.media_event.commands import AddOrUpdateEvent
 
 _AT_ONCE = 256
 _SPREAD = 60.0

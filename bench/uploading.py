@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
-from workers.target_ports import PublicationOrder, TargetSettings, UploadSource
+from workers.ports.targets import PublicationOrder, TargetSettings, UploadSource
 
 
 def _memory() -> float:

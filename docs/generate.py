@@ -41,7 +41,7 @@ from api.wiring.settings import VARIABLES  # noqa: E402
 from api.wiring.tracing import VARIABLES as TRACING  # noqa: E402
 from domain.kernel.aggregate import AggregateRoot  # noqa: E402
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent  # noqa: E402
-from domain.records.record import Record  # noqa: E402
+from domain.record.record import Record  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
 _SAID = "Written by docs/generate.py from the code. Do not edit: run `python docs/generate.py`."

@@ -18,7 +18,7 @@ from domain.kernel.mapper import EventMapper
 from faults.receivers import Receiver
 from faults.stage import KEY, Stage
 from faults.verdict import Notification
-from workers.callbacks.policy import payload
+from workers.webhook.callbacks.policy import payload
 
 _EVENTS: Final = """
 SELECT position, originator_id, originator_version, topic, state, extract(epoch FROM recorded_at)::float8

@@ -31,16 +31,16 @@ from faults.jobs import Faults, Scene
 from faults.media_stage import MediaStage
 from faults.surroundings import SmallDisk
 from projections.audit.verify import verify
-from projections.job.numbers import JobNumbers
+from projections.job.queue import JobNumbers
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
-from tests.workers.jobs.composing import event, item, playlist, source
-from tests.workers.jobs.counted import numbers
-from tests.workers.jobs.engine import Engine
-from tests.workers.jobs.packaging import run
-from workers.bucket_ports import BucketAddress
-from workers.jobs.protocol import Failed
-from workers.jobs.registry import builtin
-from workers.jobs.step_process_pool import StepProcessPool
+from tests.workers.job.composing import event, item, playlist, source
+from tests.workers.job.counted import numbers
+from tests.workers.job.engine import Engine
+from tests.workers.job.packaging import run
+from workers.job.protocol import Failed
+from workers.job.registry import builtin
+from workers.job.step_process_pool import StepProcessPool
+from workers.ports.buckets import BucketAddress
 
 NAME: Final = "composing"
 MEANING: Final = "films of playlists whose workers are killed and frozen, with changing sources, many items and a full disk"

@@ -33,7 +33,7 @@ FACTOR: Final = 5.0
 BACK: Final = 10.0
 """The number of seconds after the end of the hostile side within which all healthy work must arrive."""
 _KEY: Final = "an-admin-key-beside-the-hostile"
-_STEPS: Final = "workers.jobs.host"
+_STEPS: Final = "workers.job.host"
 _PATIENCE: Final = 120.0
 
 

@@ -12,7 +12,7 @@ from faults.processes import Supervised
 from faults.stage import EACH, Stage
 from tests.platform.waiting import ROOT
 from tests.s3 import client
-from workers.bucket_ports import BucketAddress
+from workers.ports.buckets import BucketAddress
 
 LEASE: Final = 4
 """The seconds of a worker's lease, shorter than in production so that many leases expire in a short run."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from domain.asset.values import AssetState
-from domain.media_event.values import EventState
+from domain.event.values import EventState
 from faults.findings import Verdict, markdown
 from faults.jobs import LIMITS, SETTINGS, Faults, Scene
 from faults.jobs_log import LogCheck, Rule, facts
@@ -25,8 +25,8 @@ from faults.media_stage import MediaStage
 from faults.media_verdict import AssetSeen, EventSeen, Evidence, Kind, State, assets_of, judge
 from projections.audit.verify import verify
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
-from tests.workers.jobs.origin import Origin
-from workers.bucket_ports import BucketAddress
+from tests.workers.job.origin import Origin
+from workers.ports.buckets import BucketAddress
 
 NAME: Final = "media"
 MEANING: Final = "assets, packages and captures whose engine is killed and frozen, in a directory and in S3"

@@ -15,10 +15,10 @@ from faults.jobs_stage import JobStage
 from faults.stage import EACH
 from tests.s3 import client
 from workers.adapters.s3_bucket import S3Bucket
-from workers.jobs.bucket_workspaces import BucketWorkspaces
-from workers.jobs.inputs import Inputs
-from workers.jobs.media_paths import JOBS
-from workers.jobs.workspaces import Workspaces
+from workers.job.bucket_workspaces import BucketWorkspaces
+from workers.job.inputs import Inputs
+from workers.job.media_paths import JOBS
+from workers.job.workspaces import Workspaces
 
 _OPEN: Final = 0o755
 

@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 
 from domain.kernel.errors import Unavailable
 from faults.findings import markdown
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from tests.platform.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 

@@ -21,7 +21,7 @@ from faults.publishing_points import POINTS, How, PublishingPoints
 from projections.consumers.leases import LEASE as SHARE
 from workers.adapters.encoders.ffmpeg import STALL
 from workers.adapters.encoders.point import LONGEST_PAUSE
-from workers.sessions.worker import LEASE
+from workers.session.worker import LEASE
 
 _ALL: Final = frozenset(range(POINTS))
 _NONE: Final = frozenset[int]()

@@ -13,7 +13,7 @@ from typing import cast
 from uuid import UUID
 
 from tests.link import Link
-from workers.deliveries.signature import signatures
+from workers.webhook.sender.attempt import signatures
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"

@@ -14,8 +14,8 @@ from faults.processes import Supervised
 from faults.receivers import Behaviour, Receiver
 from faults.stage import Servers, Stage
 from projections.consumers.leases import LEASE
-from projections.deliveries import keys as deliveries
 from projections.log.commit_notifier import CHANNEL
+from projections.webhook import keys as deliveries
 from tests.link import Link
 
 

@@ -24,9 +24,9 @@ from deploy.kafka.broker import Broker
 from faults.processes import Supervised
 from faults.receivers import Receiver
 from faults.surroundings import SmallDisk, faked_clock
-from projections.deliveries.keys import CHANNEL
-from projections.kernel.connection import limited
+from projections.kernel.database.connection import limited
 from projections.log.reader import HEAD
+from projections.webhook.keys import CHANNEL
 from tests.e2e.product import kill_postgres
 from tests.link import Link
 from tests.platform.waiting import ROOT

@@ -14,14 +14,14 @@ from uuid import UUID
 import psycopg
 
 from api.wiring.catalogue import catalogue, notified
+from domain.event.aggregate import MediaEvent
 from domain.kernel.mapper import EventMapper
-from domain.media_event.aggregate import MediaEvent
 from faults.receivers import Receiver
-from projections.deliveries.keys import delivery_id, position_of
 from projections.log.reader import FIRST_EPOCH
-from workers.deliveries.form_body import form_body
-from workers.webhooks.payload import payload
-from workers.webhooks.policy import effect
+from projections.webhook.keys import delivery_id, position_of
+from workers.webhook.fanout import payload
+from workers.webhook.policy import effect
+from workers.webhook.sender.attempt import form_body
 
 _EVENTS = """
 SELECT position, originator_id, originator_version, topic, state, metadata->>'correlation_id', metadata->>'command_id',

@@ -1,19 +1,10 @@
 """Encoders of channels: entry points of the group `medialedger.encoders`, each an `EncoderPlugin`."""
 
-from domain.configuration.encoding import EncoderPlan, PointPlan
-from domain.media_event.values import AudioInput
-from workers.plugin_ports import EncoderPlugin
-from workers.ports import (
-    Encoder,
-    EncoderFailed,
-    EncoderStatistics,
-    Outbound,
-    OutboundFailed,
-    OutboundRefused,
-    PointStatistics,
-    Reply,
-    RunningEncoder,
-)
+from domain.channel.encoding import EncoderPlan, PointPlan
+from domain.event.values import AudioInput
+from workers.ports.encoders import Encoder, EncoderFailed, EncoderStatistics, PointStatistics, RunningEncoder
+from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused, Reply
+from workers.ports.plugins import EncoderPlugin
 
 __all__ = [
     "AudioInput",

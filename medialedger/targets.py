@@ -1,9 +1,9 @@
 """Publishing targets: entry points of the group `medialedger.targets`, each a `TargetPlugin`."""
 
-from workers.live_ports import LIVE, LiveIngest, LiveTarget
-from workers.plugin_ports import TargetClient, TargetPlugin
-from workers.ports import OutboundFailed, OutboundRefused, Reply
-from workers.target_ports import (
+from workers.ports.live import LIVE, LiveIngest, LiveTarget
+from workers.ports.outbound import OutboundFailed, OutboundRefused, Reply
+from workers.ports.plugins import TargetClient, TargetPlugin
+from workers.ports.targets import (
     Details,
     PublicationOrder,
     PublishingTarget,

@@ -1,9 +1,9 @@
 """Workflows of jobs: entry points of the group `medialedger.workflows`."""
 
 from domain.job.values import Severity
-from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
-from workers.jobs.media_paths import RelativePath, Segment
-from workers.jobs.workflow import JobParameters, Step, WebUrl, Workflow
+from workers.job.context import StepCancelled, StepContext, StepFailed, StepResult
+from workers.job.media_paths import RelativePath, Segment
+from workers.job.workflow import JobParameters, Step, WebUrl, Workflow
 
 __all__ = [
     "JobParameters",

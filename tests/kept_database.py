@@ -16,8 +16,8 @@ from psycopg.pq import TransactionStatus
 
 from api.wiring.core import Core, core_on
 from domain.kernel.clock import Clock
-from projections.kernel.connection import Connection, limited
-from projections.kernel.database import Database
+from projections.kernel.database.connection import Connection, limited
+from projections.kernel.database.database import Database
 
 _OF_EACH_CORE: Final = ("appender", "commit_notifier")
 """Others are new: one that listens, for example, would hear what earlier tests said."""

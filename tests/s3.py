@@ -18,7 +18,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.programs import not_run
-from workers.bucket_ports import BucketAddress
+from workers.ports.buckets import BucketAddress
 
 KEY, SECRET = "test-key", "test-secret-0123456789"
 REMEDY = "with Go: go install github.com/versity/versitygw/cmd/versitygw@v1.8.0"

@@ -12,8 +12,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tests.e2e.product import kill_postgres
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.embedded_postgres.account import process_options, server_account
-from workers.adapters.embedded_postgres.pid_file import SOCKET_NAME
 from workers.adapters.embedded_postgres.programs import run
+from workers.adapters.embedded_postgres.server import SOCKET_NAME
 
 
 class Replicated:

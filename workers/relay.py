@@ -21,7 +21,7 @@ from domain.kernel.mapper import UnknownTopic
 from projections.consumers.leases import RELAY, set_back
 from projections.consumers.timeline import Origin, Timeline, timeline
 from projections.kernel.background_task import OperatorNeeded
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log import reader
 from projections.log.reader import LoggedEvent
 

@@ -18,8 +18,8 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.clock import Clock
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
-from projections.kernel.partitions import DayTable, cover, drop_before
+from projections.kernel.database.database import Database
+from projections.kernel.sql.partitions import DayTable, cover, drop_before
 
 _LOCK: Final = 0x6D6C206F6C64  # "ml old"
 _log = logging.getLogger(__name__)

@@ -15,18 +15,16 @@ from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from domain.kernel.media_files import MediaFiles
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
-from projections.logbook.logbook import Logbook
-from projections.records.queries import RecordQueries
+from projections.log_store.log_store import Logbook
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.outbound_guard import Network
-from workers.bucket_ports import BucketAddress
-from workers.checkpoint_ports import CheckpointPlaces
 from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import Feed
@@ -34,16 +32,18 @@ from workers.kernel.log_feed import LogFeed
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import QuietMode
 from workers.kernel.wakeups import FeedSignal, LogSignal, Signal, Waker
-from workers.playout_ports import ITEM_LIMITS, ItemLimits
-from workers.ports import DownloadLimits, Notifying
-from workers.target_ports import OpenDestination, Targets, TargetSettings
+from workers.playout.ports import ITEM_LIMITS, ItemLimits
+from workers.ports.buckets import BucketAddress
+from workers.ports.checkpoints import CheckpointPlaces
+from workers.ports.outbound import DownloadLimits, Notifying
+from workers.ports.targets import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:
+    from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.kernel.consumer import Handler
     from workers.kernel.forked import ForkServer
     from workers.kernel.order_worker import CarryOut
-    from workers.outcomes.owner_commands import Followup, OwnerCommand
-    from workers.webhooks.policy import Notified
+    from workers.webhook.policy import Notified
 
 FOLLOW: Final = 2.0
 """Seconds between two checks if the installation is to be quiet."""
@@ -139,8 +139,8 @@ class WorkerContext:
         log = LogFeed(self.database, self.log_watcher, kinds=kinds)
         if self.kafka is None or on_air:
             return log
+        from workers.adapters.kafka.broker_topics import Topics
         from workers.adapters.kafka.feed import KafkaFeed
-        from workers.adapters.kafka.topics import Topics
 
         topics = Topics()
         group = None if consumer is None else topics.group(consumer)
@@ -159,7 +159,7 @@ class WorkerContext:
 
     def order_worker(self, consumer: str, carry_out: CarryOut, *, waker: Waker) -> Worker:
         """Return a worker that carries out the orders that a consumer has written."""
-        from projections.effects.orders import Orders
+        from projections.consumers.orders import Orders
         from workers.kernel.order_worker import OrderWorker
 
         return OrderWorker(Orders(self.database, consumer), carry_out, waker=waker, tracer=self.tracer)

@@ -31,7 +31,7 @@ from projections.audit.kept_checkpoint import last_note
 from projections.audit.queries import AuditQueries, Entry, EntryFilter, Lifetime
 from projections.audit.verify import WHOLE, Extent, Verification
 from projections.kernel.background_task import start_task
-from projections.kernel.page import LARGEST
+from projections.kernel.database.page import LARGEST
 
 routes = Router("", surface=AUDIT_LOG, tag="Audit")
 

@@ -17,7 +17,7 @@ from api.kernel.version import product_version
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
-from projections.kernel.builds import BUILD
+from projections.kernel.schema.builds import BUILD
 from projections.kernel.sizes import shown
 from workers.adapters.backup_archive import BackupError, Manifest, writing
 from workers.adapters.postgres_dump import DumpError, dumping, newest_server

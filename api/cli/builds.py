@@ -10,8 +10,8 @@ from api.cli.printable import printable
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from domain.kernel.clock import iso
-from projections.kernel.builds import BUILD, limits, living
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
+from projections.kernel.schema.builds import BUILD, limits, living
 
 _COLUMNS = (
     Column("build", field("build"), Kind.NUMBER),

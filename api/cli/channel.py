@@ -20,23 +20,23 @@ from api.wiring.origin import own_origin, read_tokens
 from api.wiring.quiet import quiet_mode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from domain.configuration.channel import ChannelDocument, StatusCheckStrategy
-from domain.configuration.encoding import FFMPEG, HTTP, EncoderPlan, encoder_plans
-from domain.configuration.hosts import NO_HOSTS
-from domain.configuration.points import UNKNOWN, WatchedPoint
+from domain.channel.channel import ChannelDocument, StatusCheckStrategy
+from domain.channel.encoding import FFMPEG, HTTP, EncoderPlan, encoder_plans
+from domain.channel.hosts import NO_HOSTS
+from domain.channel.points import UNKNOWN, WatchedPoint
+from domain.event.values import EventDetails
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError
 from domain.kernel.json_document import readable
-from domain.media_event.values import EventDetails
-from domain.records.kinds.channel import Channel
+from domain.record.kinds.channel import Channel
 from projections.provision.queries import ProvisionQueries
-from projections.publishing_points.points import ChannelPointsReader
-from projections.records.queries import RecordQueries
+from projections.publishing_point.points import ChannelPointsReader
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
-from workers.ports import PointStatus
-from workers.prober.look import LookResult, PointKeys, look_at
+from workers.health.prober import LookResult, PointKeys, look_at
+from workers.ports.points import PointStatus
 
 _PLACES: Final = ("primary", "secondary")
 _STARTED: Final = (FFMPEG, HTTP)

@@ -23,7 +23,7 @@ from domain.client.handlers import API_KEY, ClientHandlers
 from domain.drm.settings import DrmSettings
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError, NotFound
-from projections.clients.directory import ClientRow
+from projections.client.directory import ClientRow
 
 
 async def run(args: Namespace, settings: Settings) -> int:

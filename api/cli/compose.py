@@ -19,13 +19,13 @@ from api.wiring.startup import StartError
 from domain.composition.checks import event_of
 from domain.composition.row import CompositionRow
 from domain.composition.values import CompositionKind, Item
+from domain.event.ports import EventRow
 from domain.kernel.clock import iso
-from domain.media_event.row import EventRow
 from projections.composition.queries import CompositionQueries
+from projections.event.queries import EventQueries
 from projections.job.board import BoardQueries, TaskProgress
 from projections.job.queries import JobQueries, JobRow
-from projections.kernel.database import Database
-from projections.media_event.queries import EventQueries
+from projections.kernel.database.database import Database
 
 
 async def run(args: Namespace, settings: Settings) -> int:

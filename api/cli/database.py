@@ -17,12 +17,12 @@ from psycopg.conninfo import conninfo_to_dict
 from api.cli.home import create_home, lock_home
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from projections.kernel.availability import REMINDER
 from projections.kernel.background_task import start_forever
-from projections.kernel.builds import BUILD, check_build
-from projections.kernel.connection import Connection, limited
-from projections.kernel.migrate import may_migrate
-from projections.kernel.pooler import shares_sessions
+from projections.kernel.database.availability import REMINDER
+from projections.kernel.database.connection import Connection, limited
+from projections.kernel.database.pooler import shares_sessions
+from projections.kernel.schema.builds import BUILD, check_build
+from projections.kernel.schema.migrate import may_migrate
 from projections.kernel.sizes import MIB, shown
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, Logins
 from workers.adapters.free_space import free_bytes

@@ -30,7 +30,7 @@ from api.wiring.settings import Settings
 from api.wiring.settings_checks import cookie_problem
 from api.wiring.startup import LOST_KEY
 from domain.kernel.clock import system_clock
-from projections.kernel.connection import Connection, limited
+from projections.kernel.database.connection import Connection, limited
 from projections.kernel.sizes import shown
 from projections.vault.master_keys import UNREADABLE
 from workers.adapters.embedded_postgres import EmbeddedPostgres

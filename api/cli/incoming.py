@@ -12,11 +12,11 @@ from uuid import UUID
 
 from api.wiring.settings import Settings
 from projections.kernel.sizes import MIB
-from workers.jobs import folders
-from workers.jobs.media_paths import segment_fault
+from workers.job import folders
+from workers.job.media_paths import segment_fault
 
 if TYPE_CHECKING:
-    from workers.bucket_ports import ObjectStore
+    from workers.ports.buckets import ObjectStore
 
 
 _INCOMING: Final = "incoming"

@@ -22,7 +22,7 @@ from domain.job.values import JobState
 from domain.kernel.errors import DomainError
 from projections.job.board import BoardQueries
 from projections.job.queries import JobQueries
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 
 _ADMIN = "admin"
 

@@ -29,10 +29,10 @@ from domain.content_key.commands import RecordUsage
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.kernel.encryption import KeyRing, fingerprint
 from domain.kernel.errors import DomainError, NotFound
-from projections.content_keys.queries import ContentKeyQueries
-from projections.kernel.builds import LivingProcess, living
-from projections.kernel.database import Database
-from projections.kernel.page import LARGEST, Window
+from projections.content_key.queries import ContentKeyQueries
+from projections.kernel.database.database import Database
+from projections.kernel.database.page import LARGEST, Window
+from projections.kernel.schema.builds import LivingProcess, living
 from projections.vault.master_keys import NamedKeys, named_keys, replace_lost_key, unreadable_secrets
 from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault

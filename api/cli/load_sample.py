@@ -20,17 +20,17 @@ from api.cli.targets import local_api
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
+from domain.event.changes import EventChanges, TagName
+from domain.event.handlers import EventHandlers
 from domain.kernel.ports import Invocation
-from domain.media_event.changes import EventChanges, TagName
-from domain.media_event.handlers import EventHandlers
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.room import Room
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.room import Room
 from domain.webhook.aggregate import Webhook
 from projections.custom_property.queries import PropertyQueries
-from projections.logbook.logbook import Logbook
-from projections.media_event.queries import EventQueries
-from projections.records.history import RecordHistory
-from projections.records.queries import RecordQueries
+from projections.event.queries import EventQueries
+from projections.log_store.log_store import Logbook
+from projections.record.history import RecordHistory
+from projections.record.queries import RecordQueries
 
 _CONCURRENT = 64
 

@@ -20,20 +20,20 @@ from api.wiring.job_handlers import job_handlers
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from domain.configuration.placeholders import packaging
-from domain.configuration.streams import StreamProtocol
+from domain.channel.placeholders import packaging
+from domain.channel.streams import StreamProtocol
+from domain.event.changes import EventChanges
+from domain.event.handlers import EventHandlers
+from domain.event.values import EventState
 from domain.job.aggregate import Job
 from domain.job.handlers import NewJob
 from domain.job.values import JobState
 from domain.kernel.errors import DomainError
-from domain.media_event.changes import EventChanges
-from domain.media_event.handlers import EventHandlers
-from domain.media_event.values import EventState
+from projections.event.queries import EventQueries
 from projections.job.board import BoardQueries
 from projections.job.queries import JobQueries
-from projections.logbook.logbook import Logbook
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
+from projections.log_store.log_store import Logbook
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 
 _BEFORE: Final = frozenset({EventState.PRE_VOD, EventState.VOD_INGESTING})

@@ -14,8 +14,8 @@ from api.cli.running import set_up_log
 from api.wiring.catalogue import migrations
 from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings
-from projections.kernel.builds import BUILD
-from projections.kernel.database import APP_ROLE
+from projections.kernel.database.database import APP_ROLE
+from projections.kernel.schema.builds import BUILD
 from workers.kernel.parent import end_with
 
 _NICE = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from api.wiring.startup import StartError
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 
 async def named_record(records: RecordQueries, kind: type[Record], id_or_name: str) -> RecordRow:

@@ -21,7 +21,7 @@ from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.standalone_origin import build
 from api.wiring.startup import LOST_KEY, StartError
-from domain.configuration.point_token import LARGEST_SESSION, PointToken, Use
+from domain.channel.point_token import LARGEST_SESSION, PointToken, Use
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyRing
 from workers.adapters.embedded_postgres import EmbeddedPostgres

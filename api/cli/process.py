@@ -24,7 +24,7 @@ from api.cli.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
 from domain.kernel.errors import Unavailable
-from projections.clients.changes import ClientChanges
+from projections.client.changes import ClientChanges
 from workers.kernel.confinement import conceal
 from workers.kernel.fork_server import Start, next_start, set_title
 from workers.kernel.parent import end_with

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from projections.kernel.background_task import start_task
-from workers.jobs.host.frames import Unpacker, pack
+from workers.job.host.frames import Unpacker, pack
 
 _PIECE: Final = 256 * 1024
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
 from domain.kernel.mapper import EventMapper
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.reader import head
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams

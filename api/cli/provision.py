@@ -24,9 +24,9 @@ from domain.provision.desired import desired
 from domain.provision.handlers import ProvisionHandlers
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Work, name_of, type_of
-from projections.media_event.queries import EventQueries
+from projections.event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.quiet import REFUSAL

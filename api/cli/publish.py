@@ -18,7 +18,7 @@ from api.cli.secret_text import secret_text
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers
-from api.wiring.publishing_targets import publishing_targets, refused_targets
+from api.wiring.media import publishing_targets, refused_targets
 from api.wiring.quiet import quiet_mode
 from api.wiring.rooms.destination import destination_handlers
 from api.wiring.rooms.publication import publication_handlers
@@ -29,15 +29,15 @@ from domain.publication.aggregate import Publication
 from domain.publication.handlers import NewPublication, PublicationHandlers
 from domain.publication.row import PublicationRow
 from domain.publication.values import RUNNING, PublicationState
-from domain.records.kinds.destination import Destination
+from domain.record.kinds.destination import Destination
 from projections.job.board import BoardQueries
 from projections.job.queries import JobQueries
 from projections.publication.queries import PublicationQueries
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from workers.kernel.quiet import QuietMode
-from workers.syndication.contents import TargetContents
-from workers.syndication.trial import TargetTrials
+from workers.publication.contents import TargetContents
+from workers.publication.trial import TargetTrials
 
 _NO_TEXT = "{}"
 _ADMIN = "admin"

@@ -25,7 +25,7 @@ from api.wiring.startup import StartError
 from domain.kernel.encryption import fingerprint
 from projections.audit.verify import verify
 from projections.consumers.timeline import begin_epoch
-from projections.kernel.builds import BUILD
+from projections.kernel.schema.builds import BUILD
 from projections.kernel.sizes import shown
 from workers.adapters.backup_archive import Archive, BackupError, Manifest, reading
 from workers.adapters.embedded_postgres import EmbeddedPostgres

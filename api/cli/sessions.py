@@ -16,14 +16,14 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from domain.event.commands import ReleaseChannel
+from domain.event.ports import EventRow
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError
-from domain.media_event.commands import ReleaseChannel
-from domain.media_event.row import EventRow
-from domain.records.kinds.channel import Channel
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
-from projections.sessions.store import SessionQueries, SessionRow
+from domain.record.kinds.channel import Channel
+from projections.event.queries import EventQueries
+from projections.record.queries import RecordQueries
+from projections.session.store import SessionQueries, SessionRow
 
 
 async def run(args: Namespace, settings: Settings) -> int:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from api.http.seats import OwnSeats
 from api.operations.metrics import Snapshot, of_process, snapshot, total, without_gauges
 from api.speke.rate import TokenBuckets
-from projections.clients.changes import MOST_PROCESSES, SIZE
+from projections.client.changes import MOST_PROCESSES, SIZE
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever, start_task
 from workers.kernel.forked import ForkServer
-from workers.ports import HALT_SECONDS
+from workers.ports.provisioners import HALT_SECONDS
 
 _PATIENCE: Final = 15
 """The seconds that a process gets in addition to its own stop time."""

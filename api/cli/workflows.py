@@ -9,8 +9,8 @@ from api.cli.workflow_list import print_workflow, print_workflows
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.closest import did_you_mean
-from workers.jobs.registry import installed, summary
-from workers.jobs.workflow import Workflow
+from workers.job.registry import installed, summary
+from workers.job.workflow import Workflow
 
 
 async def run(args: Namespace, settings: Settings) -> int:

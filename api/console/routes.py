@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.console.files import ConsoleFiles
-from api.console.surface import CONSOLE
+from api.console.session import CONSOLE
 from api.http.auth import OPEN
 from api.http.request import Request
 from api.http.response import Response

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
-from api.engine.strangers import Strangers
+from api.engine.surface import Strangers
 from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
 from domain.kernel.errors import Unavailable

@@ -10,7 +10,7 @@ from api.http.sse import Subscriber
 from api.kernel.auth import READ, Role
 from api.kernel.known_callers import KnownCallers
 from api.kernel.request import Request
-from projections.clients.directory import ClientDirectory
+from projections.client.directory import ClientDirectory
 
 
 class ClientFilter:

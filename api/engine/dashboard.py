@@ -9,8 +9,7 @@ from api.engine.broadcast import NOBODY, DashboardBroadcast
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery, FormerPageQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
-from api.engine.strangers import Strangers
-from api.engine.surface import ENGINE, UNAVAILABLE
+from api.engine.surface import ENGINE, UNAVAILABLE, Strangers
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
@@ -18,7 +17,7 @@ from api.http.sse import event_stream
 from api.http.streaming import EVENT_STREAM
 from api.kernel.request import Request
 from domain.kernel.errors import Malformed
-from domain.records.kinds.setting import EngineSettings
+from domain.record.kinds.setting import EngineSettings
 from projections.job.board import Board, BoardQueries
 from projections.job.settings import EngineSettingsQueries
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from api.engine.client_filter import ClientFilter
+from api.engine.job_counts import WaitingJobs
 from api.engine.requests import (
     ChangeJobRequest,
     JobsQuery,
@@ -20,24 +21,22 @@ from api.engine.requests import (
     place,
 )
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
-from api.engine.strangers import MOST_PARAMETERS, Strangers
-from api.engine.surface import ENGINE, UNAVAILABLE
-from api.engine.waiting_jobs import WaitingJobs
+from api.engine.surface import ENGINE, MOST_PARAMETERS, UNAVAILABLE, Strangers
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import WRITE, check_owner
 from api.kernel.pages import next_after
 from api.kernel.request import Request
+from domain.event.vod_jobs import why_hidden
 from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers
 from domain.job.values import JobState, Semaphore
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from domain.media_event.vod_jobs import why_hidden
 from projections.job.queries import UNPAGED, JobQueries, JobRow
-from projections.kernel.slices import in_slices
+from projections.kernel.sql.slices import in_slices
 
 routes = Router(surface=ENGINE, tag="Job engine")
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from pydantic_core import to_json
 
 from api.engine.responses import LogRecord, SeverityName
-from api.engine.strangers import machine
+from api.engine.surface import machine
 from domain.job import events
 from domain.job.values import Severity
 from domain.kernel.clock import iso

@@ -10,10 +10,9 @@ from typing import Annotated, cast
 from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
-from api.engine.model import EngineModel
+from api.engine.requests import EngineModel
 from api.engine.responses import DashboardTask
-from api.engine.strangers import Strangers, machine
-from api.engine.surface import ENGINE, UNAVAILABLE
+from api.engine.surface import ENGINE, UNAVAILABLE, Strangers, machine
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router

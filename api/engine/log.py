@@ -11,10 +11,9 @@ from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
 from api.engine.job_log_text import record
-from api.engine.model import EngineModel
+from api.engine.requests import EngineModel
 from api.engine.responses import LogRecord
-from api.engine.strangers import Strangers
-from api.engine.surface import ENGINE, UNAVAILABLE
+from api.engine.surface import ENGINE, UNAVAILABLE, Strangers
 from api.http.auth import OPEN
 from api.http.response import Response
 from api.http.router import Router
@@ -30,7 +29,7 @@ from domain.kernel.errors import NotFound, Unavailable
 from domain.kernel.inside import Inside
 from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
 from projections.job.queries import JobQueries
-from projections.kernel.page import LARGEST
+from projections.kernel.database.page import LARGEST
 
 routes = Router(surface=ENGINE, tag="Job engine")
 

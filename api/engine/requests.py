@@ -10,14 +10,26 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.engine.model import EngineModel
 from api.kernel.request import Request
 from api.kernel.wire import Between, Flag, Instant, Integer, Listed, Name, NamedInt, Text, Wire
 from domain.job.handlers import JobChanges, NewJob, semaphore_address
 from domain.job.values import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY, JobState
 from domain.kernel.errors import FieldError, Malformed
 from projections.job.queries import ORDERS, UNPAGED, JobCursor, JobFilter
-from projections.kernel.page import LARGEST
+from projections.kernel.database.page import LARGEST
+
+# Base of the engine's request and response models. Their names are in snake case: docs/reference/api/job-engine.md.
+
+
+def as_written(name: str) -> str:
+    return name
+
+
+class EngineModel(Wire):
+    """A model whose fields have the same name in Python and in JSON."""
+
+    model_config = ConfigDict(alias_generator=as_written)
+
 
 _PRIORITIES: Final = {str(number): number for number in range(HIGHEST_PRIORITY, LOWEST_PRIORITY + 1)}
 _SEMAPHORE: Final = "sempahore_url"

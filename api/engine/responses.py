@@ -9,15 +9,15 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic_core import from_json
 
-from api.engine.model import EngineModel
+from api.engine.requests import EngineModel
 from api.http.response import encode
 from api.kernel.version import four_part, product_version
 from api.kernel.wire import Instant, Wire
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
-from domain.records.kinds.schedule import FIRST_IN
-from domain.records.kinds.setting import EngineSettings
-from domain.records.row import RecordRow
+from domain.record.kinds.schedule import FIRST_IN
+from domain.record.kinds.setting import EngineSettings
+from domain.record.ports import RecordRow
 from projections.job.board import Board, TaskProgress
 from projections.job.counts import ClientCounts, QueueCounts
 from projections.job.queries import JobRow

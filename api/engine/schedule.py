@@ -10,9 +10,9 @@ from api.http.router import Router
 from api.kernel.auth import WRITE
 from api.kernel.request import Request
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.schedule import QUEUE_SCHEDULED_JOBS, Schedule
-from domain.records.record import Record
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.schedule import QUEUE_SCHEDULED_JOBS, Schedule
+from domain.record.record import Record
 from projections.job.settings import EngineSettingsQueries
 
 routes = Router(surface=ENGINE, tag="Job engine")

@@ -14,10 +14,10 @@ from api.kernel.auth import WRITE, Role
 from api.kernel.request import Request
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.setting import EngineSettings, Setting, Value, reserved_for_admins
-from domain.records.record import Record
-from projections.clients.directory import ClientDirectory
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.setting import EngineSettings, Setting, Value, reserved_for_admins
+from domain.record.record import Record
+from projections.client.directory import ClientDirectory
 from projections.job.settings import EngineSettingsQueries
 
 routes = Router(surface=ENGINE, tag="Job engine")

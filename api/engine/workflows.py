@@ -9,15 +9,15 @@ from typing import Any, Final
 from pydantic import Field
 from pydantic.errors import PydanticUserError
 
-from api.engine.model import EngineModel
+from api.engine.requests import EngineModel
 from api.engine.surface import ENGINE
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ
 from api.kernel.request import Request
 from domain.kernel.errors import NotFound
-from workers.jobs.registry import Registry, summary
-from workers.jobs.workflow import JobParameters, Workflow
+from workers.job.registry import Registry, summary
+from workers.job.workflow import JobParameters, Workflow
 
 routes = Router("/workflows", surface=ENGINE, tag="Job engine")
 

@@ -9,7 +9,7 @@ from api.http.auth import Caller, Permission
 from api.http.errors import Forbidden
 from api.http.request import Request
 from domain.client.roles import Role as Role
-from projections.clients.directory import ClientRow
+from projections.client.directory import ClientRow
 
 READ: Final[Permission] = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
 WRITE: Final[Permission] = frozenset({Role.OPERATOR, Role.ADMIN})

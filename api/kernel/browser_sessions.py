@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from api.http.auth import Caller
 from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
-from projections.clients.console_sessions import ConsoleSession, ConsoleSessions
-from projections.clients.directory import ClientRow
+from projections.client.console_sessions import ConsoleSession, ConsoleSessions
+from projections.client.directory import ClientRow
 
 COOKIE: Final = "medialedger_session"
 _LONGEST: Final = 256

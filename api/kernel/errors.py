@@ -18,7 +18,7 @@ from domain.kernel.errors import (
     Unavailable,
 )
 from domain.kernel.mapper import UnknownTopic
-from projections.kernel.page import LARGEST_CONTENT, PageTooLarge
+from projections.kernel.database.page import LARGEST_CONTENT, PageTooLarge
 from projections.kernel.sizes import MIB
 
 

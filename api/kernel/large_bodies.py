@@ -6,7 +6,7 @@ from typing import Final
 
 from api.http.large_bodies import LargeBodies
 from domain.kernel.errors import Unavailable
-from projections.kernel.fair_queue import PATIENCE, FairQueue
+from projections.kernel.database.fair_queue import PATIENCE, FairQueue
 
 _MOST: Final = 32
 _WAITING: Final = 1000

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from api.http.forms import split_pairs
 from api.http.request import Request
 from api.kernel.wire import Between, Flag, Integer, Wire, named_enum
-from projections.kernel.page import Page, Window
+from projections.kernel.database.page import Page, Window
 
 _FURTHEST = 2**40
 _NUMBER = "pageNumber"

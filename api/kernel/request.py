@@ -11,7 +11,7 @@ from domain.kernel.cause import ActorKind, Cause, usual_kind
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
-from projections.kernel.readers import READER, ClientBudgets
+from projections.kernel.database.readers import READER, ClientBudgets
 
 
 class Request(http.Request):

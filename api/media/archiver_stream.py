@@ -15,11 +15,11 @@ from api.kernel.wire import Flag, Instant, Integer, Name, Wire, Words
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
 from domain.kernel.ports import Outcome
-from domain.records.archiver_stream_handlers import ArchiverStreamHandlers
-from domain.records.kinds.archiver_stream import ArchiverStream as ArchiverStreamRecord
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import BY_NUMBER, RecordQueries
+from domain.record.handlers import ArchiverStreamHandlers
+from domain.record.kinds.archiver_stream import ArchiverStream as ArchiverStreamRecord
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import BY_NUMBER, RecordQueries
 
 routes = Router("/archiverstream", tag="Archiver streams", surface=MEDIA)
 

@@ -14,11 +14,11 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.configuration.handlers import ConfigurationHandlers
+from domain.channel.handlers import ConfigurationHandlers
 from domain.kernel.ports import Outcome
-from domain.records.kinds.channel import Channel as ChannelKind
-from domain.records.record import Record
-from domain.records.row import RecordRow
+from domain.record.kinds.channel import Channel as ChannelKind
+from domain.record.ports import RecordRow
+from domain.record.record import Record
 
 routes = Router("/channel", tag="Channels", surface=MEDIA)
 

@@ -26,8 +26,8 @@ from projections.consumers.leases import RELAY, forget
 from projections.consumers.parked import ParkedRecord as StoredRecord
 from projections.consumers.parked import ParkedRecords
 from projections.consumers.queries import ConsumerQueries, ConsumerStatus, Member
-from projections.kernel.database import Database
-from projections.kernel.page import LARGEST
+from projections.kernel.database.database import Database
+from projections.kernel.database.page import LARGEST
 
 routes = Router("/consumer", tag="Consumers", surface=MEDIA)
 

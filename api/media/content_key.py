@@ -15,8 +15,8 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Wire
 from domain.content_key.aggregate import LONGEST_ID
-from projections.content_keys.queries import ContentKeyQueries, ContentKeyRow
-from projections.kernel.page import Page, Window
+from projections.content_key.queries import ContentKeyQueries, ContentKeyRow
+from projections.kernel.database.page import Page, Window
 
 routes = Router("/contentkey", tag="Content keys", surface=MEDIA, stored=False)
 

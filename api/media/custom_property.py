@@ -18,13 +18,12 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Text, Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.custom_property import CustomProperty
-from domain.records.ports import PropertyFilter
-from domain.records.property_handlers import PropertyHandlers
-from domain.records.property_upserts import PropertyChange
-from domain.records.record import Record
-from domain.records.row import RecordRow
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.custom_property import CustomProperty
+from domain.record.ports import PropertyFilter, RecordRow
+from domain.record.property_handlers import PropertyHandlers
+from domain.record.property_upserts import PropertyChange
+from domain.record.record import Record
 from projections.custom_property.queries import PropertyQueries
 
 MAX_PROPERTIES: Final = 1000

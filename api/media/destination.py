@@ -19,11 +19,11 @@ from domain.destination.handlers import DestinationHandlers
 from domain.destination.targets import Target
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
-from domain.records.kinds.destination import Destination as DestinationKind
-from domain.records.kinds.destination import DestinationDetails
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from domain.record.kinds.destination import Destination as DestinationKind
+from domain.record.kinds.destination import DestinationDetails
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 routes = Router("/media/destination", tag="Destinations", surface=MEDIA)
 

@@ -16,10 +16,9 @@ from api.media.custom_property import DeletedCount, PropertyEntry, PropertyName,
 from api.media.resource import Resource
 from domain.destination.handlers import DestinationPropertyHandlers
 from domain.kernel.ports import Outcome
-from domain.records.kinds.custom_property import DestinationProperty as PropertyKind
-from domain.records.ports import PropertyFilter
-from domain.records.record import Record
-from domain.records.row import RecordRow
+from domain.record.kinds.custom_property import DestinationProperty as PropertyKind
+from domain.record.ports import PropertyFilter, RecordRow
+from domain.record.record import Record
 from projections.custom_property.queries import PropertyQueries
 
 routes = Router("/media/destinationproperty", tag="Destination properties", surface=MEDIA)

@@ -18,11 +18,11 @@ from api.media.event.responses import Event
 from api.media.event.routes import event_written
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
+from domain.event.aggregate import MediaEvent
+from domain.event.handlers import EventHandlers
 from domain.kernel.ports import Outcome
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.handlers import EventHandlers
-from domain.records.kinds.event_type import EventType as EventTypeRecord
-from domain.records.row import RecordRow
+from domain.record.kinds.event_type import EventType as EventTypeRecord
+from domain.record.ports import RecordRow
 
 routes = Router("/eventtype", tag="Event types", surface=MEDIA)
 

@@ -17,13 +17,13 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.event.presenter import EventPresenter
 from api.media.event.responses import EventCollection
-from domain.records.kinds.category import Category
-from domain.records.kinds.event_type import EventType
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import Record
-from projections.media_event.filters import EventFilter
-from projections.media_event.queries import EventQueries
+from domain.record.kinds.category import Category
+from domain.record.kinds.event_type import EventType
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.record import Record
+from projections.event.filters import EventFilter
+from projections.event.queries import EventQueries
 
 
 def events_of(kind: type[Record], *, path: str, tag: str) -> Router:

@@ -16,13 +16,13 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.configuration.flow import TASK_ENGINE, FlowConfiguration, PublishingPoint, SrvaSettings, Stream, first_flow
-from domain.configuration.handlers import ConfigurationHandlers
+from domain.channel.flow import TASK_ENGINE, FlowConfiguration, PublishingPoint, SrvaSettings, Stream, first_flow
+from domain.channel.handlers import ConfigurationHandlers
 from domain.kernel.ports import Outcome
-from domain.records.kinds.flow import Flow as FlowKind
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from domain.record.kinds.flow import Flow as FlowKind
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 routes = Router("/flow", tag="Flows", surface=MEDIA)
 

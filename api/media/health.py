@@ -19,9 +19,9 @@ from api.kernel.version import four_part, product_version
 from api.kernel.wire import Wire
 from domain.kernel.errors import Unavailable
 from projections.consumers.queries import ConsumerQueries
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.reader import head
-from workers.ports import Transcoder
+from workers.ports.media import Transcoder
 
 routes = Router("/health", tag="Health", surface=MEDIA)
 

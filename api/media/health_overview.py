@@ -34,21 +34,21 @@ from api.media.health_figures import (
 )
 from api.media.quiet import Quiet
 from domain.kernel.clock import Clock
-from domain.records.kinds.quiet import Quiet as QuietRecord
+from domain.record.kinds.quiet import Quiet as QuietRecord
+from projections.audit.integrity import verified
 from projections.audit.unsealed import Unsealed
-from projections.audit.verified import verified
 from projections.consumers.queries import ConsumerQueries
-from projections.deliveries.queries import DeliveryQueries
+from projections.event.due import DueEvents
 from projections.job.backlog import JobBacklogQueries
-from projections.kernel.builds import living
-from projections.kernel.database import Database
-from projections.log.extent import LAST, SERVER
-from projections.media_event.due import DueEvents
-from projections.publishing_points.lost_recordings import LostRecordings
-from projections.publishing_points.queries import PointStates
-from projections.records.queries import RecordQueries
-from projections.sessions.store import SessionQueries
+from projections.kernel.database.database import Database
+from projections.kernel.schema.builds import living
+from projections.log.reader import LAST, SERVER
+from projections.publishing_point.own_points import LostRecordings
+from projections.publishing_point.queries import PointStates
+from projections.record.queries import RecordQueries
+from projections.session.store import SessionQueries
 from projections.vault.master_keys import unreadable_secrets
+from projections.webhook.queries import DeliveryQueries
 
 routes = Router("/health/overview", tag="Health", surface=MEDIA, stored=False)
 

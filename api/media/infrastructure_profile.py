@@ -16,15 +16,15 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.configuration.handlers import ProfileHandlers
-from domain.configuration.profile import resources
+from domain.channel.handlers import ProfileHandlers
+from domain.channel.profile import resources
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.infrastructure_profile import InfrastructureProfile as ProfileKind
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.infrastructure_profile import InfrastructureProfile as ProfileKind
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 routes = Router("/infrastructureprofile", tag="Infrastructure Profiles", surface=MEDIA)
 

@@ -17,7 +17,7 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Between, Instant, Integer, Wire
 from api.media.health_finding import FOUND, checked
 from domain.kernel.clock import Clock, iso
-from projections.media_event.queries import EventQueries
+from projections.event.queries import EventQueries
 
 routes = Router("/health/live", tag="Health", surface=MEDIA)
 

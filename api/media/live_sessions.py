@@ -14,10 +14,10 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
+from domain.event.aggregate import MediaEvent
 from domain.kernel.errors import NotFound
-from domain.media_event.aggregate import MediaEvent
-from projections.publishing_points.queries import PointStates
-from projections.sessions.store import SessionQueries, SessionRow
+from projections.publishing_point.queries import PointStates
+from projections.session.store import SessionQueries, SessionRow
 
 routes = Router("/health/live", tag="Health", surface=MEDIA)
 

@@ -15,15 +15,15 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Instant, Wire
 from api.media.health_finding import FOUND, checked
-from domain.configuration.channel import StatusCheckStrategy
-from domain.configuration.hosts import NO_HOSTS, Hosts, ProvisionedHosts
-from domain.configuration.points import UNKNOWN, WatchedPoint
+from domain.channel.channel import StatusCheckStrategy
+from domain.channel.hosts import NO_HOSTS, Hosts, ProvisionedHosts
+from domain.channel.points import UNKNOWN, WatchedPoint
+from domain.event.aggregate import MediaEvent
 from domain.kernel.clock import iso
 from domain.kernel.errors import NotFound
-from domain.media_event.aggregate import MediaEvent
-from domain.records.kinds.channel import Channel
-from projections.publishing_points.points import ChannelPoints, ChannelPointsReader
-from projections.publishing_points.queries import LiveEvent, PointState, PointStates, state_of
+from domain.record.kinds.channel import Channel
+from projections.publishing_point.points import ChannelPoints, ChannelPointsReader
+from projections.publishing_point.queries import LiveEvent, PointState, PointStates, state_of
 
 routes = Router("/health/live", tag="Health", surface=MEDIA)
 

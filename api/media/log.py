@@ -21,9 +21,9 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.ports import Outcome
 from projections.audit.user_audit_log import UserAuditLog
-from projections.kernel.page import Page
-from projections.logbook.logbook import Level, Logbook, LogFilter
-from projections.logbook.logbook import LogEntry as StoredEntry
+from projections.kernel.database.page import Page
+from projections.log_store.log_store import Level, Logbook, LogFilter
+from projections.log_store.log_store import LogEntry as StoredEntry
 
 routes = Router("/log", tag="Logs", surface=MEDIA, stored=False)
 

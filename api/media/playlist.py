@@ -17,13 +17,12 @@ from api.media.resource import Resource
 from api.media.standard import StandardRoutes
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.playlist import Playlist as PlaylistRecord
-from domain.records.kinds.playlist_item import PlaylistItem as PlaylistItemRecord
-from domain.records.playlist_handlers import PlaylistHandlers
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from domain.record.handlers import PlaylistHandlers, RecordHandlers
+from domain.record.kinds.playlist import Playlist as PlaylistRecord
+from domain.record.kinds.playlist_item import PlaylistItem as PlaylistItemRecord
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 routes = Router("/playlist", tag="Playlists", surface=MEDIA)
 

@@ -12,11 +12,11 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Label, Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.quiet import Quiet as QuietRecord
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from projections.records.queries import RecordQueries
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.quiet import Quiet as QuietRecord
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 routes = Router("/quiet", tag="Health", surface=MEDIA)
 

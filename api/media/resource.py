@@ -13,8 +13,8 @@ from api.kernel.request import Request
 from api.kernel.wire import Wire
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from domain.records.record import Record
-from domain.records.row import RecordRow
+from domain.record.ports import RecordRow
+from domain.record.record import Record
 
 Shape = Callable[[RecordRow], Any]
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from api.http.router import Router
 from api.media import (
     archiver_stream,
+    category,
     channel,
+    chapter_point,
     event_type,
     events_of_records,
     flow,
     infrastructure_profile,
     playlist,
-    provision_comparison,
     room,
     tag,
 )
-from api.media.category import routes as category
-from api.media.chapter_point import routes as chapter_point
+from api.media.provision import comparison as provision_comparison
 from api.media.resource import Resource, Shape
 
 RESOURCES: Sequence[Resource] = (

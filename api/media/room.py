@@ -11,8 +11,8 @@ from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Label, Name, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.records.kinds.room import Room as RoomRecord
-from domain.records.row import RecordRow
+from domain.record.kinds.room import Room as RoomRecord
+from domain.record.ports import RecordRow
 
 routes = Router("/room", tag="Rooms", surface=MEDIA)
 

@@ -15,9 +15,9 @@ from api.kernel.request import Request
 from api.kernel.wire import Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
-from domain.records.handlers import RecordHandlers
-from domain.records.record import Record
-from projections.records.queries import RecordQueries
+from domain.record.handlers import RecordHandlers
+from domain.record.record import Record
+from projections.record.queries import RecordQueries
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,16 @@ from api.media.event.patch import tag_names
 from api.media.event.requests import TagList, TagModel
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
+from domain.event.aggregate import MediaEvent
+from domain.event.handlers import EventHandlers
 from domain.kernel.ports import Outcome
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.handlers import EventHandlers
-from domain.records.kinds.tag import Tag as TagRecord
-from domain.records.record import Record
-from domain.records.row import RecordRow
-from domain.records.tag_handlers import TagHandlers
-from projections.media_event.queries import EventQueries
-from projections.records.history import RecordHistory
-from projections.records.queries import RecordQueries
+from domain.record.handlers import TagHandlers
+from domain.record.kinds.tag import Tag as TagRecord
+from domain.record.ports import RecordRow
+from domain.record.record import Record
+from projections.event.queries import EventQueries
+from projections.record.history import RecordHistory
+from projections.record.queries import RecordQueries
 
 routes = Router("/tag", tag="Tags", surface=MEDIA)
 documents = Router("/document", tag="Documents", surface=MEDIA)

@@ -12,12 +12,12 @@ from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
+from domain.event.aggregate import MediaEvent
+from domain.event.values import Quality, QualityVerdict
+from domain.event.vod_metadata import VodMetadataHandlers
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import Quality, QualityVerdict
-from domain.media_event.vod_metadata import VodMetadataHandlers
-from projections.media_event.queries import EventQueries
+from projections.event.queries import EventQueries
 
 routes = Router("/vod", tag="VOD metadata", surface=MEDIA)
 

@@ -13,18 +13,94 @@ from time import monotonic
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from api.operations.job_backlog import JobBacklog
-from api.operations.provision_backlog import ProvisionBacklog
-from api.operations.session_backlog import SessionBacklog
 from domain.kernel.errors import Unavailable
 from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
-from projections.deliveries.queries import MOST_COUNTED, DeliveryQueries
-from projections.media_event.due import MOST_COUNTED as MOST_EVENTS
-from projections.media_event.due import DueEvents
-from projections.publishing_points.queries import PointStates
+from projections.event.due import MOST_COUNTED as MOST_EVENTS
+from projections.event.due import DueEvents
+from projections.job.backlog import JobBacklogQueries
+from projections.provision.queries import ProvisionQueries
+from projections.publishing_point.queries import PointStates
+from projections.session.store import SessionQueries
 from projections.vault.master_keys import MOST_COUNTED as MOST_SECRETS
 from projections.vault.master_keys import VaultState
+from projections.webhook.queries import MOST_COUNTED, DeliveryQueries
+
+
+class SessionBacklog:
+    """Gauges of sessions that are set from the database."""
+
+    def __init__(self, sessions: SessionQueries, *, registry: CollectorRegistry) -> None:
+        self._read = sessions
+        self._sessions = Gauge("medialedger_sessions", "Sessions by kind and state", ("kind", "state"), registry=registry)
+        self._silent = Gauge(
+            "medialedger_session_silent_seconds",
+            "Time since the last report of the running session that has been silent longest",
+            ("kind",),
+            registry=registry,
+        )
+        self._pushes = Gauge(
+            "medialedger_pushes",
+            "Live publications in progress, by the state of the connection to their targets",
+            ("connected",),
+            registry=registry,
+        )
+
+    async def refresh(self) -> None:
+        self._sessions.clear()
+        self._silent.clear()
+        pushes = await self._read.pushes()
+        for connected in (True, False):
+            self._pushes.labels(str(connected).lower()).set(pushes.get(connected, 0))
+        for kind, state, count, silent in await self._read.counts():
+            self._sessions.labels(kind, state).set(count)
+            if silent is not None:
+                self._silent.labels(kind).set(silent)
+
+
+class ProvisionBacklog:
+    """Gauges of pending infrastructure that are set from the database."""
+
+    def __init__(self, provisions: ProvisionQueries, *, registry: CollectorRegistry) -> None:
+        self._provisions = provisions
+        self._waiting = Gauge("medialedger_provision_waiting", "Infrastructure keys with unfinished work", registry=registry)
+        self._oldest = Gauge(
+            "medialedger_provision_oldest_seconds", "Age of the oldest unfinished work on infrastructure", registry=registry
+        )
+
+    async def refresh(self) -> None:
+        waiting, oldest = await self._provisions.waiting()
+        self._waiting.set(waiting)
+        self._oldest.set(oldest)
+
+
+class JobBacklog:
+    """Gauges of jobs and steps that are set from the database."""
+
+    def __init__(self, jobs: JobBacklogQueries, *, registry: CollectorRegistry) -> None:
+        self._read = jobs
+        self._jobs = Gauge(
+            "medialedger_jobs",
+            "Jobs by state; failed counts failed jobs that have not been handled",
+            ("state",),
+            registry=registry,
+        )
+        self._oldest = Gauge(
+            "medialedger_jobs_oldest_queued_seconds", "Time that the oldest queued job has been waiting", registry=registry
+        )
+        self._steps = Gauge("medialedger_steps", "Steps that are ready or running, by queue", ("queue", "state"), registry=registry)
+        self._workers = Gauge("medialedger_step_workers", "Processes that run steps and have a valid lease", registry=registry)
+
+    async def refresh(self) -> None:
+        backlog = await self._read.all()
+        for state, count in backlog.jobs.items():
+            self._jobs.labels(state).set(count)
+        self._oldest.set(backlog.oldest_queued)
+        self._workers.set(backlog.workers)
+        self._steps.clear()
+        for (queue, step_state), count in backlog.steps.items():
+            self._steps.labels(queue, step_state).set(count)
+
 
 _BOUNDED = f"counted up to {MOST_COUNTED}"
 

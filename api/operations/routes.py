@@ -20,7 +20,7 @@ from api.operations.asyncapi.document import AsyncApi
 from api.operations.backlog import Backlog
 from api.operations.metrics import DatabaseMetrics, Snapshot, exposition
 from domain.kernel.errors import Unavailable
-from projections.kernel.database import Database, Pool
+from projections.kernel.database.database import Database, Pool
 from projections.log.append import Appender
 from projections.log.reader import head
 from projections.vault.master_keys import VaultState

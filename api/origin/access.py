@@ -11,13 +11,12 @@ from api.http.errors import BadRequest, HttpError
 from api.http.request import Request
 from api.published.readers import Readers
 from api.published.viewers import Viewers
-from domain.configuration.point_token import PREFIX, PointToken
+from domain.channel.point_token import PREFIX, PointToken
 from domain.kernel.errors import NotFound
-from workers.origin.limits import LONGEST_WINDOW
+from workers.origin.limits import LONGEST_WINDOW, RefusalReason, UploadRefused
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.names import is_point
-from workers.origin.refusals import RefusalReason, UploadRefused
-from workers.ports import OpenMedia
+from workers.ports.media import OpenMedia
 
 _SECONDS: Final = regex(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 

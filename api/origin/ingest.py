@@ -8,8 +8,8 @@ from api.http.response import Response
 from api.http.router import Router
 from api.origin.access import OriginAccess, Refusal
 from api.origin.surface import ORIGIN
+from workers.origin.limits import UploadRefused
 from workers.origin.names import upload
-from workers.origin.refusals import UploadRefused
 
 routes = Router(surface=ORIGIN, tag="Origin")
 

@@ -14,7 +14,7 @@ from api.http.response import Response
 from api.published.byte_range import ByteRange, NotSatisfiable, byte_range
 from api.published.media_types import media_type
 from workers.kernel.http_dates import http_date
-from workers.ports import OpenMedia
+from workers.ports.media import OpenMedia
 
 SAFE: Final = (("content-security-policy", "default-src 'none'; sandbox"),)
 """Headers of published files. Jobs and encoders publish untrusted content, which browsers must not run as a page of this origin."""

@@ -9,10 +9,10 @@ from uuid import UUID
 from api.http.request import Request
 from api.published.readers import Readers
 from api.published.viewers import Viewers
+from domain.event.published_files import PUBLIC, is_withheld
 from domain.kernel.errors import NotFound
-from domain.media_event.published_files import PUBLIC, is_withheld
-from projections.media_event.queries import EventQueries
-from workers.ports import MediaSource, OpenMedia
+from projections.event.queries import EventQueries
+from workers.ports.media import MediaSource, OpenMedia
 
 
 @dataclass(frozen=True, slots=True)

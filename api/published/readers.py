@@ -11,7 +11,7 @@ from api.http.request import Request
 from api.http.unsent import EXTENSION
 from domain.kernel.errors import Unavailable
 from workers.kernel.fair_places import FairPlaces, NoPlace, Place
-from workers.ports import MediaSource, OpenMedia
+from workers.ports.media import MediaSource, OpenMedia
 
 
 class Readers:

@@ -9,7 +9,7 @@ from api.http.auth import Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
 from api.kernel.auth import Role
-from projections.clients.directory import ClientDirectory
+from projections.client.directory import ClientDirectory
 
 _ROLES: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
 

@@ -22,8 +22,9 @@ from api.speke.cpix.elements import (
     SECRET,
     attribute,
     children,
+    parse_document,
+    serialize,
 )
-from api.speke.cpix.parsing import parse_document, serialize
 from domain.content_key.aggregate import Purpose
 from domain.content_key.handlers import ImportedKey, PlainKey
 

@@ -5,8 +5,14 @@ The API key is checked before the body is read. Neither the document nor the res
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final
 from urllib.parse import urlsplit
+
+from cachetools import LRUCache
 
 from api.http.body import XML
 from api.http.response import Response
@@ -14,18 +20,91 @@ from api.http.router import Router
 from api.kernel.auth import CONTENT_KEYS
 from api.kernel.request import Request
 from api.kernel.version import product_version
-from api.speke.cpix.answer import template
+from api.speke.cpix.answer import Template, template
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import CpixRequest, read, version_headers
 from api.speke.cpix.signalling import Audience
 from api.speke.rate import RateLimit
-from api.speke.response_cache import CachedResponse, ResponseCache
 from api.speke.surface import KEY_PROVIDER, NEVER_STORED, refusal
 from api.speke.usage_recorder import UsageRecorder
 from domain.content_key.aggregate import KidTaken, TooManyKeys
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.content_key.usage import KeyUse
-from projections.clients.directory import ClientDirectory
+from projections.client.directory import ClientDirectory
+from projections.content_key.queries import ContentKeyQueries
+from projections.job.settings import EngineSettingsQueries
+
+# The cache of responses without their keys. Packagers send the same document for each endpoint and at each start. A cached
+# response holds no key: keys are read for each request. Responses with encrypted keys are not cached.
+
+CacheKey = tuple[bytes, str | None, Audience]
+_LARGEST: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CachedResponse:
+    """The keys that a document requests, and the response to it without them."""
+
+    requests: Sequence[KeyRequest]
+    version: str
+    template: Template
+
+
+class ResponseCache:
+    """The most recently used responses, up to `most` bytes. The audience is part of the key, because other settings result in
+    another response."""
+
+    def __init__(self, *, most: int = 32 * 1024 * 1024) -> None:
+        self._responses = LRUCache[CacheKey, CachedResponse](most, getsizeof=lambda response: response.template.size)
+
+    def key(self, body: bytes, version: str | None, *, audience: Audience) -> CacheKey:
+        return blake2b(body, digest_size=32).digest(), version, audience
+
+    def get(self, key: CacheKey) -> CachedResponse | None:
+        return self._responses.get(key)
+
+    def put(self, key: CacheKey, response: CachedResponse) -> None:
+        if response.template.size <= _LARGEST and not response.template.complete:
+            self._responses[key] = response
+
+
+# The limit on the content keys of a client: docs/reference/api/job-engine.md#settings. Keys are never deleted, so a count is
+# cached and increased. Other processes issue keys too, so the limit may be exceeded slightly.
+
+_HOLDS: Final = 3600.0
+_REFUSES: Final = 10.0
+"""Seconds after which a count that refuses is read again, because admitted keys may have failed. Other counts are valid for
+`_HOLDS` seconds."""
+
+
+@dataclass(slots=True)
+class _Counted:
+    keys: int
+    at: float
+
+
+class ContentKeyCeiling:
+    """An implementation of the port `KeyCeiling`."""
+
+    def __init__(
+        self, keys: ContentKeyQueries, settings: EngineSettingsQueries, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._keys = keys
+        self._settings = settings
+        self._now = now
+        self._counted: dict[str, _Counted] = {}
+
+    async def admit(self, client: str, new: int) -> None:
+        most = (await self._settings.of([client]))[client].max_content_keys
+        counted = self._counted.get(client)
+        age = 0.0 if counted is None else self._now() - counted.at
+        if counted is None or age > _HOLDS or (age > _REFUSES and counted.keys + new > most):
+            counted = _Counted(await self._keys.count_of(client, most=most), self._now())
+            self._counted[client] = counted
+        if counted.keys + new > most:
+            raise TooManyKeys(most)
+        counted.keys += new
+
 
 routes = Router(surface=KEY_PROVIDER, tag="Key provider")
 

@@ -14,7 +14,7 @@ from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response
 from api.http.surface import Surface
-from api.speke.cpix.parsing import LARGEST_BODY
+from api.speke.cpix.elements import LARGEST_BODY
 from domain.client.names import SEGMENTS
 
 NEVER_STORED: Final = ("cache-control", "no-store")

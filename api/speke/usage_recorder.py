@@ -21,7 +21,7 @@ from domain.kernel.cause import ActorKind
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, Unavailable
 from domain.kernel.ports import Executor, Invocation
-from projections.content_keys.usage import DueUsage, UsageCounts
+from projections.content_key.usage import DueUsage, UsageCounts
 from projections.kernel.background_task import start_forever
 
 _log = logging.getLogger(__name__)

@@ -9,16 +9,16 @@ from api.wiring.room import WorkerRole
 from api.wiring.rooms import ROOMS
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import Catalogue
-from domain.records.record import Record
-from projections.kernel.migrate import Grant, Migration
-from projections.kernel.partitions import DayTable
-from projections.kernel.view import View, Views
-from projections.records.view import record_view
+from domain.record.record import Record
+from projections.kernel.schema.migrate import Grant, Migration
+from projections.kernel.schema.view import View, Views
+from projections.kernel.sql.partitions import DayTable
+from projections.record.view import record_view
 
 if TYPE_CHECKING:
-    from workers.outcomes.owner_commands import Followup, OwnerCommand
+    from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.retention import Removal
-    from workers.webhooks.policy import Notified
+    from workers.webhook.policy import Notified
     from workers.wiring import WorkerContext
 
 AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.media_files import MediaFiles
-from projections.clients.console_sessions import SessionLimits
-from workers.ports import MediaSource, Notifying
-from workers.target_ports import Targets
+from projections.client.console_sessions import SessionLimits
+from workers.ports.media import MediaSource
+from workers.ports.outbound import Notifying
+from workers.ports.targets import Targets
 
 if TYPE_CHECKING:
     from api.http.auth import Authenticate

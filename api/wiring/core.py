@@ -18,11 +18,11 @@ from domain.kernel.clock import Clock, system_clock
 from domain.kernel.encryption import KeyRing
 from domain.kernel.mapper import Catalogue, EventMapper
 from projections.audit.redactor import Redactor
-from projections.clients.changes import ClientChanges
-from projections.clients.directory import ClientDirectory
-from projections.kernel.builds import BUILD, RunningBuild, schema_of
-from projections.kernel.database import APP_ROLE, Database, PoolLimits
-from projections.kernel.migrate import (
+from projections.client.changes import ClientChanges
+from projections.client.directory import ClientDirectory
+from projections.kernel.database.database import APP_ROLE, Database, PoolLimits
+from projections.kernel.schema.builds import BUILD, RunningBuild, schema_of
+from projections.kernel.schema.migrate import (
     MigrationEdited,
     check_migrated,
     grant_application,
@@ -30,8 +30,8 @@ from projections.kernel.migrate import (
     migrate,
     waiting,
 )
-from projections.kernel.partitions import cover
-from projections.kernel.stored_views import StoredViews
+from projections.kernel.schema.stored_views import StoredViews
+from projections.kernel.sql.partitions import cover
 from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.append import Appender
 from projections.log.commit_notifier import CommitNotifier
@@ -41,7 +41,7 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.records.references import Links
+from projections.record.queries import Links
 from projections.vault.master_keys import ProcessKeys
 
 _log = logging.getLogger(__name__)

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING
 
 from domain.asset.handlers import AssetJobOwners
 from domain.composition.handlers import CompositionJobOwners
+from domain.event.vod_jobs import VodJobOwners, why_hidden
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
 from domain.job.owners import OwnersOfRooms
 from domain.kernel.clock import Clock
-from domain.media_event.vod_jobs import VodJobOwners, why_hidden
 from domain.publication.handlers import PublicationJobOwners
-from projections.job.notes import JobNotes
-from projections.job.numbers import JobNumbers
-from projections.kernel.database import Database
+from projections.event.queries import EventQueries
+from projections.job.log_lines import JobNotes
+from projections.job.queue import JobNumbers
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
-from projections.vault.signing_secrets import new_signing_secret
-from projections.vault.vault import Vault
-from workers.jobs.registry import installed
+from projections.record.queries import RecordQueries
+from projections.vault.vault import Vault, new_signing_secret
+from workers.job.registry import installed
 
 if TYPE_CHECKING:
     from workers.wiring import WorkerContext

@@ -8,7 +8,7 @@ from typing import Final
 
 from api.wiring.startup import LOST_KEY, StartError
 from domain.kernel.encryption import KeyRing
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.vault.master_keys import master_key_fits, named_keys
 from workers.adapters.keyfiles import (
     first_master_key,

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from api.wiring.settings import Settings
+from domain.destination.targets import Target
 from workers.adapters.media_directory import MediaDirectory
+from workers.adapters.outbound_http import GuardedClient
+from workers.adapters.step_account import program_account
+from workers.adapters.targets.known import KnownTargets
+from workers.kernel.quiet import QuietMode
+from workers.ports.targets import ServiceAddresses, TargetSettings
+
+
+def publishing_targets(settings: Settings, quiet: QuietMode) -> KnownTargets:
+    """Return the targets of this process. None of them is reached while the installation is quiet."""
+    client = partial(GuardedClient, settings.outbound_allow, permit=quiet.permit)
+    account = partial(program_account, Path(sys.executable))
+    return KnownTargets(client, settings=target_settings(settings), account=account, quiet=quiet)
+
+
+def target_settings(settings: Settings) -> TargetSettings:
+    """Return the operator's settings for targets."""
+    root = settings.filesystem_root
+    services = ServiceAddresses(
+        youtube=settings.youtube_url,
+        youtube_token=settings.youtube_token_url,
+        facebook=settings.facebook_url,
+        facebook_video=settings.facebook_video_url,
+    )
+    return TargetSettings(None if root is None else root.absolute(), services)
+
+
+def refused_targets(settings: Settings) -> Mapping[Target, str]:
+    """Return the targets that no destination may have, with the reasons."""
+    if settings.filesystem_root is None:
+        return {Target.FILESYSTEM: "is not available: the operator has not set MEDIALEDGER_FILESYSTEM_ROOT"}
+    return {}
+
 
 if TYPE_CHECKING:
     from workers.adapters.media_bucket import MediaBucket
-    from workers.bucket_ports import BucketAddress
-    from workers.jobs.inputs import Inputs
-    from workers.jobs.workspaces import RunFiles
+    from workers.job.inputs import Inputs
+    from workers.job.workspaces import RunFiles
     from workers.kernel.confinement import Places
+    from workers.ports.buckets import BucketAddress
     from workers.wiring import SharedWorkers, WorkerContext
 
 
@@ -31,19 +68,19 @@ def check_transcoder(shared: SharedWorkers, places: Places) -> None:
     """Add the check of the transcoder once to a process, whichever of its roles need it."""
     from workers.adapters.ffmpeg import Ffmpeg, choose
     from workers.adapters.step_account import program_account
-    from workers.jobs.transcoder_check import TranscoderCheck
+    from workers.job.transcoder_check import TranscoderCheck
 
     shared.worker(TranscoderCheck, lambda: TranscoderCheck(Ffmpeg(choose(places, "ffmpeg"), account=program_account)))
 
 
 def run_files(context: WorkerContext, shared: SharedWorkers) -> RunFiles:
     """Return the files of runs."""
-    from workers.jobs.workspaces import Workspaces
+    from workers.job.workspaces import Workspaces
 
     local, inputs = Workspaces(context.media_root), step_inputs(context, shared)
     if inputs is None:
         return local
-    from workers.jobs.bucket_workspaces import BucketWorkspaces
+    from workers.job.bucket_workspaces import BucketWorkspaces
 
     return shared.get(BucketWorkspaces, lambda: BucketWorkspaces(local, inputs.store, inputs=inputs, clock=context.clock))
 
@@ -54,6 +91,6 @@ def step_inputs(context: WorkerContext, shared: SharedWorkers) -> Inputs | None:
     if address is None:
         return None
     from workers.adapters.s3_bucket import S3Bucket
-    from workers.jobs.inputs import Inputs
+    from workers.job.inputs import Inputs
 
     return shared.get(Inputs, lambda: Inputs(context.media_root, S3Bucket(address), limits=context.downloads))

@@ -9,14 +9,14 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from api.wiring.settings import Settings
-from domain.configuration.point_token import PointToken, Use
+from domain.channel.point_token import PointToken, Use
 from domain.kernel.clock import Clock, system_clock
 from domain.kernel.encryption import IngestKeys
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.kernel.sizes import GIB
-from projections.publishing_points.own_points import OwnPoints
-from projections.publishing_points.points import ChannelPointsReader
-from projections.records.queries import RecordQueries
+from projections.publishing_point.own_points import OwnPoints
+from projections.publishing_point.points import ChannelPointsReader
+from projections.record.queries import RecordQueries
 from workers.adapters.free_space import free_bytes
 from workers.adapters.media_directory import MediaDirectory
 from workers.origin.knowledge import PointDirectory

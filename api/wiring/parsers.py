@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import BeforeValidator
 
 from domain.kernel.media_files import is_published_path
-from workers.bucket_ports import BucketAddress
+from workers.ports.buckets import BucketAddress
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _MEDIA_ORIGIN: Final = re.compile(r"https?://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?")

@@ -31,9 +31,8 @@ from api.published.files import PublishedFiles
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.media import media_files
+from api.wiring.media import media_files, publishing_targets, refused_targets
 from api.wiring.origin import live_origin, own_origin, own_points, point_name, read_tokens
-from api.wiring.publishing_targets import publishing_targets, refused_targets
 from api.wiring.quiet import order_quiet
 from api.wiring.services import ROUTES, authenticate, services
 from api.wiring.settings import Settings
@@ -48,19 +47,19 @@ from domain.client.names import is_reserved
 from domain.client.roles import Role
 from domain.kernel.errors import Conflict, DomainError
 from domain.kernel.ports import Invocation
-from domain.records.kinds.quiet import Quiet
-from projections.clients.changes import ClientChanges
-from projections.clients.console_sessions import SessionLimits
+from domain.record.kinds.quiet import Quiet
+from projections.client.changes import ClientChanges
+from projections.client.console_sessions import SessionLimits
 from projections.kernel.background_task import start_forever
 from projections.kernel.tracing import UNTRACED
 from projections.log.idempotency import IdempotencyRecords
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from workers.adapters.keyfiles import first_secret_file
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.fair_places import FairPlaces, PlacesInUse
 from workers.kernel.quiet import QuietMode
 from workers.origin.live_origin import LiveOrigin
-from workers.ports import Notifying
+from workers.ports.outbound import Notifying
 from workers.wiring import Workers
 
 _log = logging.getLogger(__name__)

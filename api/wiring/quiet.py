@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from api.wiring.core import Core
 from domain.kernel.ports import Invocation
-from domain.records.kinds.quiet import Quiet
-from domain.records.record import RegisterRecord
-from projections.kernel.database import Database
-from projections.records.queries import RecordQueries
+from domain.record.kinds.quiet import Quiet
+from domain.record.record import RegisterRecord
+from projections.kernel.database.database import Database
+from projections.record.queries import RecordQueries
 from workers.kernel.quiet import QuietMode
 
 

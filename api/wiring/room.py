@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.kernel.aggregate import AggregateRoot
-from projections.kernel.migrate import Grant, Migration
-from projections.kernel.partitions import DayTable
-from projections.kernel.view import View
+from projections.kernel.schema.migrate import Grant, Migration
+from projections.kernel.schema.view import View
+from projections.kernel.sql.partitions import DayTable
 
 if TYPE_CHECKING:
     from api.audit.past_states import Renderer
     from api.http.router import Router
     from api.wiring.container import Providers, Services
-    from workers.outcomes.owner_commands import Followup, OwnerCommand
+    from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.retention import Removal
-    from workers.webhooks.policy import Notified
+    from workers.webhook.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 

@@ -28,21 +28,22 @@ from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import Catalogue, EventMapper
 from domain.kernel.media_files import MediaFiles
 from projections.audit.redactor import Redactor
-from projections.clients.console_sessions import SessionLimits
-from projections.clients.directory import ClientDirectory
-from projections.kernel.database import Database
+from projections.client.console_sessions import SessionLimits
+from projections.client.directory import ClientDirectory
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from projections.vault.master_keys import VaultState
-from workers.adapters.kafka.topics import PARTITIONS, Topics
+from workers.adapters.kafka.broker_topics import PARTITIONS, Topics
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.origin.live_origin import LiveOrigin
-from workers.ports import MediaSource, Notifying
-from workers.target_ports import Targets
+from workers.ports.media import MediaSource
+from workers.ports.outbound import Notifying
+from workers.ports.targets import Targets
 
 ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
 

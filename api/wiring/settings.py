@@ -8,29 +8,87 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource
+from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from api.wiring import kafka_settings, parsers
 from api.wiring.parsers import Network, stripped, whole_number
-from api.wiring.serving_settings import HOME, ServingSettings
 from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, check_bucket, check_kafka, first_error, variable_name
-from api.wiring.settings_listing import Listed, Variable, listed, shown
 from api.wiring.tracing import Tracing, tracing
-from projections.kernel.database import PoolLimits
+from projections.kernel.database.database import PoolLimits
 from projections.kernel.sizes import MIB
 from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.bucket_ports import BucketAddress
-from workers.checkpoint_ports import CheckpointPlaces
-from workers.target_ports import ServiceAddresses
+from workers.ports.buckets import BucketAddress
+from workers.ports.checkpoints import CheckpointPlaces
+from workers.ports.targets import ServiceAddresses
+
+MASK: Final = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """The description of a setting, without a value."""
+
+    name: str
+    field: str
+    meaning: str
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of `medialedger settings`."""
+
+    name: str
+    value: str
+    meaning: str
+    origin: str
+
+
+def listed(settings: BaseSettings, variables: Sequence[Variable], *, arguments: Mapping[str, str]) -> list[Listed]:
+    """Return every setting with its value and the origin of that."""
+
+    def origin(field: str) -> str:
+        if field in arguments:
+            return "argument"
+        return "environment" if field in settings.model_fields_set else "default"
+
+    return [
+        Listed(variable.name, shown(variable.field, getattr(settings, variable.field)), variable.meaning, origin(variable.field))
+        for variable in variables
+    ]
+
+
+def masked_database_url(url: str) -> str:
+    """Return the connection in libpq's `key=value` form with masked secrets, whatever form it was given in."""
+    parts = {
+        key: MASK if "password" in key or "secret" in key or key.startswith("scram_") else value
+        for key, value in conninfo_to_dict(url).items()
+    }
+    return make_conninfo("", **parts)
+
+
+def shown(field: str, value: Any) -> str:
+    if isinstance(value, SecretStr):
+        return masked_database_url(value.get_secret_value()) if field.endswith("database_url") else MASK
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value)
+
+
+HOME = "./.medialedger"
+
 
 _SERVICES = ServiceAddresses()
 _NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
@@ -43,8 +101,53 @@ def _in_home(name: str) -> Callable[[dict[str, Any]], Path]:
     return lambda values: values["home"] / name
 
 
-class Settings(ServingSettings):
+class Settings(BaseSettings):
     """All settings. A setting that the environment does not contain has its default."""
+
+    model_config = SettingsConfigDict(frozen=True, env_prefix=PREFIX, validate_default=False, hide_input_in_errors=True)
+    home: Annotated[Path, stripped(parsers.path)] = Field(
+        default_factory=lambda: parsers.path(HOME), description="data directory: embedded database, key files, media"
+    )
+    host: Annotated[str, stripped(parsers.host)] = Field("127.0.0.1", description="address that the API listens on")
+    port: Annotated[int, stripped(whole_number(0, 65535))] = Field(
+        8080, description="port that the API listens on; 0: any free port"
+    )
+    metrics_port: Annotated[int | None, stripped(whole_number(0, 65535))] = Field(
+        None, description="port on which `workers` answers /metrics and /livez, on MEDIALEDGER_HOST; 0: any free port. Empty: none"
+    )
+    api_processes: Annotated[int, stripped(whole_number(1, 64))] = Field(
+        1, description="processes of the API, which share the port; about one for each core"
+    )
+    worker_processes: Annotated[int, stripped(whole_number(0, 64))] = Field(
+        0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
+    )
+    public_url: Annotated[str | None, stripped(parsers.public_url)] = Field(
+        None,
+        description="address by which callers reach the API, such as https://media.example: for links, and the only accepted "
+        "host name. "
+        "Empty: links have the host of the request, and every name is accepted; with a loopback MEDIALEDGER_HOST only localhost",
+    )
+    console_media_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.media_origins)] = Field(
+        (), description="other origins that players in the console may load from, such as https://cdn.example; comma-separated"
+    )
+    console_hours: Annotated[int, stripped(whole_number(1, 720))] = Field(12, description="how long a login to the console lasts")
+    console_idle_minutes: Annotated[int, stripped(whole_number(2, 43_200))] = Field(
+        60, description="minutes without a request after which the login ends"
+    )
+    connections: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        10_000, description="open connections of clients to a process of the API; further ones get 503"
+    )
+    connections_per_address: Annotated[int, stripped(whole_number(1, 1_000_000))] = Field(
+        2_000,
+        description="connections among these from one address; also requests under way that MEDIALEDGER_TRUSTED_PROXIES "
+        "forward for it",
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, stripped(parsers.networks)] = Field(
+        (), description="networks of the proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted, comma-separated"
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode, stripped(parsers.origins)] = Field(
+        (), description="origins whose pages may call the API, such as https://app.example, comma-separated; *: all"
+    )
 
     database_url: Annotated[SecretStr | None, stripped(parsers.database_url)] = Field(
         None, description="address of your own PostgreSQL, 15 or newer; empty: the embedded one"

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from api.wiring.core import unfinished
 from projections.kernel.background_task import BackgroundTask, start_forever
-from projections.kernel.database import Database
-from projections.kernel.migrate import may_migrate
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import may_migrate
 
 _log = logging.getLogger(__name__)
 _LOCK = 0x66696E697368  # "finish"

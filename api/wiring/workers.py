@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from socket import gethostname
@@ -11,28 +11,68 @@ from urllib.parse import urlsplit
 from api.kernel.version import product_version
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, WORKER_ROLES, followups, notified, owners, removals
 from api.wiring.core import Core, core, prepare
-from api.wiring.limits import download_limits, playout_limits, step_places
 from api.wiring.master_keys import fitting_keys
+from api.wiring.media import publishing_targets, target_settings
 from api.wiring.origin import ingest_headers, own_origin, step_tokens
-from api.wiring.publishing_targets import publishing_targets, target_settings
 from api.wiring.rooms.publication import open_destination
 from api.wiring.settings import Settings
 from domain.kernel.media_files import MediaFiles
-from projections.clients.changes import ClientChanges
-from projections.kernel.database import PoolLimits
+from projections.client.changes import ClientChanges
+from projections.kernel.database.database import PoolLimits
+from projections.kernel.sizes import GIB
 from projections.kernel.tracing import UNTRACED, Tracer
 from projections.log.limits import DEFAULT_LIMITS, LogLimits
-from projections.logbook.logbook import Logbook
-from projections.records.queries import RecordQueries
+from projections.log_store.log_store import Logbook
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
+from workers.adapters.ffmpeg import find, libraries
+from workers.adapters.program_verdicts import Verdicts
 from workers.audit.index import AuditIndex
 from workers.audit.redactions import Redactions
 from workers.audit.verification import LogVerification
+from workers.kernel.confinement import Places
+from workers.kernel.media_programs import MEDIA_PROGRAMS
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import QuietMode
-from workers.ports import Notifying
+from workers.playout.ports import ItemLimits
+from workers.ports.outbound import DownloadLimits, Notifying
 from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
+
+
+def download_limits(settings: Settings) -> DownloadLimits:
+    """Return the limits on downloads of jobs."""
+    return DownloadLimits(
+        size=settings.download_gib * GIB,
+        free=settings.download_free_gib * GIB,
+        rate=settings.download_kib_per_second * 1024,
+        seconds=settings.download_hours * 3600,
+    )
+
+
+def playout_limits(settings: Settings) -> ItemLimits:
+    """Return the limits on the item caches of playouts."""
+    return ItemLimits(size=settings.playout_gib * GIB, age=settings.playout_hours * 3600.0)
+
+
+def step_places(settings: Settings) -> Places:
+    """Return the places that steps and encoders may read and write in addition to their own. Secrets are hidden, wherever they are
+    stored."""
+    secret = (settings.home, settings.master_key_file, settings.kafka_key_file)
+    programs = media_programs(settings.home)
+    return Places(
+        hidden=tuple(str(path.absolute()) for path in secret if path is not None),
+        run=tuple(str(folder) for program in programs.values() for folder in (program.resolve().parent, *libraries(program))),
+        read=tuple(map(str, settings.step_reads)),
+        write=tuple(map(str, settings.step_writes)),
+        programs={name: str(program) for name, program in programs.items()},
+    )
+
+
+def media_programs(home: Path) -> Mapping[str, Path]:
+    """Map the names of the media programs that are installed to their paths."""
+    programs = {name: find(name, verdicts=Verdicts(home)) for name in MEDIA_PROGRAMS}
+    return {name: program for name, program in programs.items() if program is not None}
 
 
 async def prepared_core(

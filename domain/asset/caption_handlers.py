@@ -12,20 +12,38 @@ from uuid import UUID
 from domain.asset import file_names
 from domain.asset.aggregate import Asset
 from domain.asset.commands import ReplaceCaption, RequestCaption
-from domain.asset.languages import language_tag
 from domain.asset.ports import AssetLookup, CaptionTexts
 from domain.asset.row import AssetRow
 from domain.asset.values import CaptionKind
+from domain.event.aggregate import MediaEvent
+from domain.event.ports import EventLookup
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.values import DEFAULT_PRIORITY
 from domain.kernel.command import Command
-from domain.kernel.errors import NotFound, Refused
+from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
 from domain.kernel.media_files import MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.ports import EventLookup
+
+LONGEST: Final = 64
+
+
+def language_tag(text: str, *, field: str = "language") -> str:
+    """Return the tag in its canonical form: `de` for `deu`. Raises `Malformed`. The subtags must be registered."""
+    import langcodes  # a quarter of a second, which only captions need
+    from langcodes.tag_parser import LanguageTagError
+
+    try:
+        is_valid = len(text) <= LONGEST and text.isascii() and "_" not in text and langcodes.tag_is_valid(text)
+        return langcodes.Language.get(text).to_tag() if is_valid else _refused(field)
+    except LanguageTagError:
+        return _refused(field)
+
+
+def _refused(field: str) -> str:
+    raise Malformed.at(field, "must be a language tag of BCP 47, such as de, en-GB or zh-Hant")
+
 
 WORKFLOW: Final = "captions"
 _VOD_FILES: Final = (".ism", ".mp4")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from re import ASCII, IGNORECASE
+from re import compile as regex
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,11 +28,14 @@ from domain.asset.commands import (
     RequestAsset,
     RestartAsset,
 )
-from domain.asset.found_captions import FoundCaption, found_captions
 from domain.asset.ports import UNASKED, AssetFilter, AssetLookup
 from domain.asset.row import AssetRow
 from domain.asset.times import asked_time, check_span, from_start, written
-from domain.asset.values import FOUND, AssetState, AssetType
+from domain.asset.values import FOUND, AssetState, AssetType, CaptionKind
+from domain.event import metadata_file
+from domain.event.aggregate import MediaEvent
+from domain.event.ports import EventLookup, EventRow
+from domain.event.stream_start import stream_start
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
@@ -44,11 +49,46 @@ from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.kernel.stream_time import StreamPoint
-from domain.media_event import metadata_file
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.ports import EventLookup
-from domain.media_event.row import EventRow
-from domain.media_event.stream_start import stream_start
+from domain.kernel.strict_json import NotStrict, strict_json
+
+_MOST: Final = 100
+_FILE: Final = regex(rf"{FOUND}/[A-Za-z0-9-]{{1,120}}\.vtt")
+_LANGUAGE: Final = regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,8}", ASCII | IGNORECASE)
+_LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCaption:
+    language: str
+    kind: CaptionKind
+    name: str
+
+
+def found_captions(text: bytes) -> Mapping[str, FoundCaption] | None:
+    """Parse the tracks, by their files below the folder of the content. Return None if the metadata list none, as those of other
+    products. An entry that cannot be used is left out."""
+    try:
+        document = strict_json(text)
+    except NotStrict:
+        return None
+    listed = document.get("captions") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        return None
+    return dict(filter(None, (_caption(track) for track in listed[:_MOST] if isinstance(track, dict))))
+
+
+def _caption(listed: Mapping[str, Any]) -> tuple[str, FoundCaption] | None:
+    file, language, kind, name = (_text(listed.get(part)) for part in ("file", "language", "kind", "name"))
+    if not _FILE.fullmatch(file) or not _LANGUAGE.fullmatch(language) or kind not in set(CaptionKind):
+        return None
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        return None
+    return file, FoundCaption(language, CaptionKind(kind), name)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
 
 MOST_AT_ONCE: Final = 5000
 """The number of assets that one deletion removes per append, and of files that a synchronisation reads, whose changes are one

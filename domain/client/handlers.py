@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
 
 from domain.client.aggregate import Client
 from domain.client.commands import (
@@ -18,10 +19,26 @@ from domain.client.commands import (
     RevokeClientKey,
 )
 from domain.client.names import FIRST
-from domain.client.ports import AdminLookup
 from domain.kernel.command import Command
 from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Executor, Invocation, Outcome
+
+
+class AdminLookup(Protocol):
+    """Tells whether another admin exists. Adapter: `ClientDirectory`."""
+
+    def admin_lock(self) -> AbstractAsyncContextManager[None]:
+        """Return a lock across all processes, which is held while a command depends on `other_admins`."""
+        ...
+
+    async def other_admins(self, name: str) -> bool:
+        """Return True if another client with the role admin, except that of the demo, has a key that does not expire."""
+        ...
+
+    def invalidate(self) -> None:
+        """Drop cached clients, which must be loaded again after a change."""
+        ...
+
 
 API_KEY = "key"
 """The name of a new API key in the secrets of an outcome."""

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic.alias_generators import to_camel
 
+from domain.channel.channel import composes
 from domain.composition.aggregate import Composition
 from domain.composition.checks import check_playlist, event_of
 from domain.composition.commands import (
@@ -28,11 +29,18 @@ from domain.composition.commands import (
     RestartGeneration,
     TakeStep,
 )
-from domain.composition.parameters import job_parameters
 from domain.composition.ports import CompositionLookup, KnownEvents
 from domain.composition.row import CompositionRow
-from domain.composition.values import CompositionKind, CompositionState, Playlist
-from domain.configuration.channel import composes
+from domain.composition.values import CompositionKind, CompositionState, Item, Playlist
+from domain.event.aggregate import MediaEvent
+from domain.event.changes import EventChanges
+from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, RemovePlaylist, Replacement, StartVodJob
+from domain.event.deletion import CompositionEnd
+from domain.event.film_sources import Sources, source_status
+from domain.event.links import LINKS
+from domain.event.ports import EventDetailsLookup, EventRow
+from domain.event.values import VodWorkflow
+from domain.event.vod_jobs import vod_command
 from domain.job.commands import EndJob
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
@@ -43,19 +51,35 @@ from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.changes import EventChanges
-from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, Replacement, StartVodJob
-from domain.media_event.compose_commands import ComposeEvent, RemovePlaylist
-from domain.media_event.deletion import CompositionEnd
-from domain.media_event.film_sources import Sources, source_status
-from domain.media_event.links import LINKS
-from domain.media_event.ports import EventDetailsLookup
-from domain.media_event.row import EventRow
-from domain.media_event.values import VodWorkflow
-from domain.media_event.vod_jobs import vod_command
-from domain.records.kinds.channel import Channel
-from domain.records.ports import RecordLookup
+from domain.record.kinds.channel import Channel
+from domain.record.ports import RecordLookup
+
+_USED: Final = ("start", "end", "frameAccurate", "outputDescription")
+"""The properties that the job uses."""
+
+
+def job_parameters(playlist: Playlist) -> dict[str, Any]:
+    """Return a playlist as the workflow takes it, without members that it does not use, because parameters are kept short."""
+    wanted = playlist.loudness
+    loudness = {} if wanted is None else {"loudness": wanted.model_dump(exclude_none=True)}
+    items = [_item(item) for item in playlist.items]
+    return {"name": playlist.name, "looped": playlist.looped, **loudness, "items": items}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    used = {name: item.properties[name] for name in _USED if item.properties.get(name) is not None}
+    markers = [
+        {
+            "startAt": marker.start_at,
+            "duration": marker.duration,
+            "type": marker.type.value,
+            **({} if marker.frame_accurate is None else {"frameAccurate": marker.frame_accurate}),
+        }
+        for marker in item.markers or ()
+    ]
+    parameters = {"type": item.type.value, "value": item.value, "properties": used, "markers": markers}
+    return {name: value for name, value in parameters.items() if value not in ({}, [])}
+
 
 WORKFLOW: Final = VodWorkflow.COMPOSE.value
 _FIELDS: Final = {"flow_id": "workflowId", "category_ids": "categoryIds"}

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
-from domain.configuration.handlers import without_secrets
-from domain.configuration.secrets import opened, path_of
-from domain.destination.ports import TargetTrial
+from domain.channel.handlers import without_secrets
+from domain.channel.secrets import opened, path_of
 from domain.destination.targets import Target, config_model, parse_config
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.custom_property import DestinationProperty
-from domain.records.kinds.destination import Destination, DestinationDetails
-from domain.records.ports import PropertyFilter, PropertyLookup, RecordLookup
-from domain.records.property_handlers import PropertyHandlers
-from domain.records.property_upserts import PropertyChange, stored_pair
-from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
-from domain.records.row import RecordRow
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.custom_property import DestinationProperty
+from domain.record.kinds.destination import Destination, DestinationDetails
+from domain.record.ports import PropertyFilter, PropertyLookup, RecordLookup, RecordRow
+from domain.record.property_handlers import PropertyHandlers
+from domain.record.property_upserts import PropertyChange, stored_pair
+from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+
+
+class TargetTrial(Protocol):
+    """Tests targets."""
+
+    async def fault(self, target: Target, config: Mapping[str, Any]) -> str | None:
+        """Reach the target as publishing would, and leave nothing there. Return None on success, else one sentence about the
+        error and its remedy, without secrets. `config` contains the secrets. The test ends within a time limit."""
+        ...
+
+    def refusal(self, target: Target) -> str | None:
+        """Return the reason for which this installation cannot have destinations of this target; None if it can."""
+        ...
+
 
 _OWNER: Final = "destinationId"
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 
-from domain.configuration.secrets import SecretMembers
+from domain.channel.secrets import SecretMembers
 from domain.kernel.json_document import Section, WriteOnly, checked
 from domain.kernel.urls import url_fault
 

@@ -7,15 +7,14 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
-from domain.configuration.flow import callback_urls
+from domain.channel.flow import callback_urls
+from domain.event.ports import EventLookup
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Vault
-from domain.media_event.ports import EventLookup
-from domain.records.kinds.flow import Flow
-from domain.records.ports import RecordLookup
-from domain.webhook.callback import callback_key
-from domain.webhook.callback_url import MOST_CALLBACKS, CallbackUrl, parse_callback_url
+from domain.record.kinds.flow import Flow
+from domain.record.ports import RecordLookup
+from domain.webhook.callback import MOST_CALLBACKS, CallbackUrl, callback_key, parse_callback_url
 from domain.webhook.commands import NameCallback
 from domain.webhook.naming import CallbackNaming
 

@@ -136,7 +136,7 @@ class KeyedHash:
 
 
 class IngestKeys:
-    """The keys of tokens of publishing points (`domain.configuration.point_token`), derived from the master keys."""
+    """The keys of tokens of publishing points (`domain.channel.point_token`), derived from the master keys."""
 
     def __init__(self, master_key: bytes, *, previous: bytes | None = None) -> None:
         self.use(*_present(master_key, previous))
@@ -199,7 +199,7 @@ def fingerprint(master_key: bytes) -> str:
 
 
 def ingest_key(master_key: bytes) -> bytes:
-    """Return the key that signs the tokens of `domain.configuration.point_token`."""
+    """Return the key that signs the tokens of `domain.channel.point_token`."""
     return _derived(master_key, b"medialedger origin ingest 1")
 
 

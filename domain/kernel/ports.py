@@ -15,6 +15,10 @@ from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import PreconditionFailed
 from domain.kernel.idempotency import IdempotencyKey
 
+Link = tuple[str, str]
+"""A kind and an id."""
+
+
 R = TypeVar("R", bound=AggregateRoot)
 R_co = TypeVar("R_co", bound=AggregateRoot, covariant=True)
 

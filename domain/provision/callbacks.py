@@ -11,7 +11,7 @@ from domain.kernel.encryption import EncryptedSecret, stored_or_new
 from domain.kernel.errors import Malformed, Refused
 from domain.kernel.named_callback import NamedCallback
 from domain.kernel.ports import Vault
-from domain.webhook.callback_url import CallbackUrl
+from domain.webhook.callback import CallbackUrl
 from domain.webhook.commands import NameCallback
 from domain.webhook.naming import CallbackNaming
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from uuid import UUID
 
-from domain.configuration.profile import resources
+from domain.channel.profile import resources
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import ReachProvisionTime, ReachTerminationTime, ShowProvisioning
+from domain.event.ports import EventLookup, EventRow
+from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import Clock
 from domain.kernel.command import Command
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import ReachProvisionTime, ReachTerminationTime, ShowProvisioning
-from domain.media_event.ports import EventLookup
-from domain.media_event.row import EventRow
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from domain.provision.callbacks import ProvisionCallbacks
 from domain.provision.commands import (
@@ -29,12 +29,20 @@ from domain.provision.commands import (
     ResetProvisioning,
 )
 from domain.provision.planning import Profile, callback_urls, infrastructure_key, provision_plan, updates_allowed
-from domain.provision.ports import LoadStream
 from domain.provision.row import ProvisionRow
 from domain.provision.values import ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd
-from domain.records.kinds.infrastructure_profile import InfrastructureProfile
-from domain.records.ports import RecordLookup
+from domain.record.kinds.infrastructure_profile import InfrastructureProfile
+from domain.record.ports import RecordLookup
 from domain.webhook.commands import NameCallback
+
+LoadStream = Callable[[str], Awaitable[AggregateRoot | None]]
+"""Loads an aggregate by the name of its stream."""
+
+
+class ProvisionLookup(Protocol):
+    """Finds Provision Infos."""
+
+    async def of_event(self, event_id: UUID) -> ProvisionRow | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from domain.configuration.profile import ProfileDocument, resources
+from domain.channel.profile import ProfileDocument, resources
 from domain.kernel.credentials import speaks_of_credential
 from domain.kernel.errors import Malformed, Refused
 from domain.kernel.json_document import checked
-from domain.provision.credentials import credentials
+from domain.provision.desired import credentials
 from domain.provision.values import Deployment, Ending, ProvisionPlan, name_of
 
 LONGEST_KEY: Final = 255

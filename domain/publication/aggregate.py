@@ -7,25 +7,35 @@ from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from domain.destination.targets import Target
-from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, Claim
+from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, AggregateRoot, Claim
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.named_callback import callback_scope
 from domain.publication import events
-from domain.publication.streaming import StreamedPublication
 from domain.publication.values import RUNNING, PublicationKind, PublicationState, PublicationText
 
 _DESTINATION: Final = "destination"
 
 
-class Publication(StreamedPublication):
+class Publication(AggregateRoot):
     """A publication. `jobs` are all that may have published it, the last of which is the present one; `followed` is the latest
     version of that job which the publication has followed. While the publication is running, and until the target knows of the
-    end of a live stream, it links to its destination, which then cannot be deleted."""
+    end of a live stream, it links to its destination, which then cannot be deleted.
+
+    `run` is the version of the event that started the present push, 0 before the first one; `served_by` is the channel whose
+    streaming server pushes, if one does. `arrived` is True once the target has received the stream; `open` is True until the target
+    knows that the stream has ended. `creations` counts how often the publication was created anew. `start_awaited` is True if the
+    publication starts when its Event goes live.
+    """
 
     KIND: ClassVar[str] = "publication"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
     SNAPSHOT_VERSION: ClassVar[int] = 3
+
+    kind: PublicationKind
+    state: PublicationState
+    destination_id: UUID
+    withdrawn: bool
 
     content_id: str
     target: Target
@@ -34,7 +44,17 @@ class Publication(StreamedPublication):
     text: PublicationText
 
     def begin(self) -> None:
-        super().begin()
+        self.audio_input_id: str | None = None
+        self.run = 0
+        self.served_by: UUID | None = None
+        self.arrived = False
+        self.open = False
+        self.creations = 0
+        self.start_awaited = False
+        self.reason = ""
+        self.details: dict[str, Any] | None = None
+        self.started: datetime | None = None
+        self.completed: datetime | None = None
         self.jobs: tuple[int, ...] = ()
         self.followed = 0
         self.published = False
@@ -229,6 +249,98 @@ class Publication(StreamedPublication):
         )
         self.served_by = details["served_by"] and UUID(details["served_by"])
         self.text = PublicationText.model_validate(details["text"])
+
+    def start(self, details: dict[str, Any] | None, *, served_by: UUID | None = None, at: datetime) -> None:
+        """Start the push. A publication that is InProgress continues; one that has ended must be recreated first."""
+        self._must_stream()
+        if self.state is PublicationState.InProgress:
+            return
+        if self.state is not PublicationState.Scheduled:
+            raise Refused(f"the publication is {self.state.name}; recreate it first")
+        self._trigger(events.Started, at=at, details=details, **({} if served_by is None else {"served_by": served_by}))
+
+    def await_start(self, *, at: datetime) -> None:
+        """Start when the Event goes live. Refuses what `start` refuses."""
+        self._must_stream()
+        if self.state not in (PublicationState.InProgress, PublicationState.Scheduled):
+            raise Refused(f"the publication is {self.state.name}; recreate it first")
+        if self.state is PublicationState.Scheduled and not self.start_awaited:
+            self._trigger(events.StartAwaited, at=at)
+
+    def fail_start(self, state: PublicationState, reason: str, *, at: datetime) -> None:
+        """Record that the target or the streaming server refused the start."""
+        self._must_stream()
+        if self.state is not PublicationState.Scheduled:
+            raise PlanOutdated(self.KIND, self.key)
+        self._trigger(events.Failed, at=at, state=state, reason=reason)
+
+    def arrive(self, run: int, *, details: dict[str, Any], at: datetime) -> None:
+        """Record that the push `run` has reached the target. A push that was stopped meanwhile is ignored."""
+        if self._is_run(run) and not (self.arrived and details == self.details):
+            self._trigger(events.Arrived, at=at, details=details)
+
+    def fail_push(self, run: int, *, state: PublicationState, reason: str, at: datetime) -> None:
+        """Record that the push is given up."""
+        if self._is_run(run):
+            self._trigger(events.Failed, at=at, state=state, reason=reason)
+
+    def stop(self, reason: str, *, at: datetime) -> None:
+        """Stop the push. A publication that waits for its Event stops waiting; any other that is not being pushed stays as it
+        is."""
+        self._must_stream()
+        if self.state is PublicationState.InProgress:
+            self._trigger(events.Stopped, at=at, reason=reason)
+        elif self.start_awaited:
+            self._trigger(events.StartAwaited, at=at, awaited=False)
+
+    def recreate(self, closing: str | None, *, at: datetime) -> None:
+        """Start over. `closing` is the error of notifying the target of the end of the stream, or empty; None means that the
+        target was not notified."""
+        self._must_stream()
+        if self.state is PublicationState.InProgress:
+            raise Refused("the publication is InProgress; stop it first")
+        if self.open:
+            if closing is None:
+                raise PlanOutdated(self.KIND, self.key)
+            self._trigger(events.TargetClosed, at=at, fault=closing)
+        if self.state is not PublicationState.Scheduled or self.details is not None or self.start_awaited:
+            self._trigger(events.Recreated, at=at)
+
+    def close_target(self, fault: str, *, at: datetime) -> None:
+        """Record that the target was closed, unless the push continues or was started again meanwhile."""
+        if self.open and (self.withdrawn or self.state is not PublicationState.InProgress):
+            self._trigger(events.TargetClosed, at=at, fault=fault)
+
+    def _must_stream(self) -> None:
+        if self.withdrawn or self.kind is not PublicationKind.LIVE:
+            raise NotFound(self.KIND, self.key)
+
+    def _is_run(self, run: int) -> bool:
+        return not self.withdrawn and self.state is PublicationState.InProgress and run == self.run
+
+    def _when_started(self, event: events.Started) -> None:
+        self.state, self.reason, self.details = PublicationState.InProgress, "", event.details
+        self.run, self.open, self.arrived = event.originator_version, True, False
+        self.started, self.completed, self.served_by = event.timestamp, None, event.served_by
+        self.start_awaited = False
+
+    def _when_arrived(self, event: events.Arrived) -> None:
+        self.arrived, self.details = True, event.details
+
+    def _when_stopped(self, event: events.Stopped) -> None:
+        self.state, self.reason, self.completed = PublicationState.Completed, event.reason, event.timestamp
+
+    def _when_start_awaited(self, event: events.StartAwaited) -> None:
+        self.start_awaited = event.awaited
+
+    def _when_recreated(self, event: events.Recreated) -> None:
+        self.state, self.reason, self.details = PublicationState.Scheduled, "", None
+        self.started = self.completed = None
+        self.arrived = self.start_awaited = False
+        self.creations += 1
+
+    def _when_target_closed(self, event: events.TargetClosed) -> None:
+        self.open = False
 
 
 _SCHEDULED: Final = ("kind", "content_id", "destination_id", "target", "transaction_id", "client", "text", "audio_input_id")

@@ -11,14 +11,14 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from domain.configuration.secrets import opened
+from domain.channel.secrets import opened
 from domain.destination.custom_stream import NAME, NEEDS_NAME, is_elsewhere
 from domain.destination.targets import Target
+from domain.event.aggregate import MediaEvent
+from domain.event.ports import EventRow
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.kernel.ports import Invocation, Outcome, Plan
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.row import EventRow
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
     AwaitPublicationStart,
@@ -32,13 +32,13 @@ from domain.publication.commands import (
     StopPublication,
     WithdrawPublication,
 )
+from domain.publication.handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications
 from domain.publication.ports import StreamingServers, TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications
 from domain.publication.sources import ChannelSources, LiveSource
 from domain.publication.texts import SentText
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, PublicationState, transaction_key
-from domain.records.kinds.destination import Destination, DestinationDetails
+from domain.record.kinds.destination import Destination, DestinationDetails
 
 _NO_SOURCE: Final = "the Event has no channel, or its channel has no HLS address: there is no stream to publish"
 _NOT_ON_AIR: Final = "the Event is not on the air"

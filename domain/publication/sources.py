@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.configuration.channel import ChannelDocument, Encoder
-from domain.configuration.playback import channel_configuration, live_addresses
-from domain.configuration.secrets import opened
-from domain.configuration.streams import StreamPlace, StreamProtocol
+from domain.channel.channel import ChannelDocument, Encoder
+from domain.channel.playback import channel_configuration, live_addresses
+from domain.channel.secrets import opened
+from domain.channel.streams import StreamPlace, StreamProtocol
+from domain.event.ports import EventRow
+from domain.event.values import LIVE, AudioInput, configured_inputs
 from domain.kernel.json_document import readable
-from domain.media_event.audio_inputs import configured_inputs
-from domain.media_event.row import EventRow
-from domain.media_event.values import LIVE, AudioInput
-from domain.records.kinds.channel import Channel
-from domain.records.ports import RecordLookup
+from domain.record.kinds.channel import Channel
+from domain.record.ports import RecordLookup
 
 _PLACES: Final = (
     StreamPlace.ORIGIN_PRIMARY,

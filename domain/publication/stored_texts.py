@@ -14,7 +14,7 @@ from domain.kernel.ports import Vault
 from domain.publication.aggregate import Publication
 from domain.publication.texts import SentText, TextSecrets, parse_text
 from domain.publication.values import PublicationText
-from domain.webhook.callback_url import CallbackUrl
+from domain.webhook.callback import CallbackUrl
 from domain.webhook.naming import CallbackNaming
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dataclasses import field as hidden
 from typing import Any, Final
 
-from domain.configuration.secrets import Split, opened, settled, split
+from domain.channel.secrets import Split, opened, settled, split
 from domain.destination.targets import SECRETS
 from domain.kernel.encryption import EncryptedSecret, SecretRef, stored_or_new
 from domain.kernel.errors import FieldError, Malformed

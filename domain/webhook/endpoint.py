@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from domain.kernel.aggregate import NO_SECRETS
 from domain.kernel.clock import to_milliseconds
 from domain.kernel.encryption import SecretRef
-from domain.records.record import Record
-from domain.webhook.secret import OVERLAP
+from domain.record.record import Record
+
+BYTES: Final = 32
+OVERLAP: Final = timedelta(hours=24)
+"""The time during which requests also carry a signature of the replaced secret."""
+
+_PREFIX: Final = "whsec_"
+
+
+def encode_secret(key: bytes) -> str:
+    """Return the text of a secret, which the subscriber gets once."""
+    return _PREFIX + b64encode(key).decode()
+
+
+def decode_secret(secret: str) -> bytes:
+    """Return the bytes to sign with."""
+    return b64decode(secret.removeprefix(_PREFIX), validate=True)
+
 
 SIGNING: Final = "signing"
 PREVIOUS: Final = "previous"

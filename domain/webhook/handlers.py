@@ -8,21 +8,20 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from domain.event.aggregate import MediaEvent
+from domain.event.ports import EventLookup
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.ports import EventLookup
-from domain.records.ports import RecordLookup
-from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.ports import RecordLookup
+from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from domain.webhook.aggregate import Webhook, WebhookFamily, check_values, check_webhook
 from domain.webhook.basic_auth import check_password
 from domain.webhook.callback import Callback
 from domain.webhook.commands import KeepCallback, RotateSecret
-from domain.webhook.endpoint import SIGNING, Endpoint
+from domain.webhook.endpoint import BYTES, SIGNING, Endpoint, encode_secret
 from domain.webhook.headers import split_credentials
-from domain.webhook.secret import BYTES, encode_secret
 
 _HEADERS: Final = "additional_properties_json"
 

@@ -8,9 +8,8 @@ from uuid import UUID
 from domain.kernel.clock import Clock
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.ports import Vault
-from domain.records.ports import RecordLookup
-from domain.webhook.callback import Callback, callback_key
-from domain.webhook.callback_url import MOST_CALLBACKS, CallbackUrl, parse_callback_url
+from domain.record.ports import RecordLookup
+from domain.webhook.callback import MOST_CALLBACKS, Callback, CallbackUrl, callback_key, parse_callback_url
 from domain.webhook.commands import NameCallback
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.asset.aggregate import Asset
-from projections.kernel.view import Column, View
+from projections.kernel.schema.view import Column, View
 
 _COLUMNS = (
     Column("id", "uuid", wire_type="text"),

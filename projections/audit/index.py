@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 _PART: Final = 10_000
 _LOCK: Final = 0x6D6C206175646974

@@ -12,6 +12,30 @@ from projections.audit.checkpoints import Anchor, Checkpoints, StoredCheckpoint
 from projections.audit.seals import LogPartition, partitions
 from projections.audit.signed_note import signers
 from projections.audit.stored_log import StoredLog
+from projections.kernel.database.database import Pool
+
+_NOW: Final = """
+SELECT max(position) FILTER (WHERE cursor = 'tail'), max(verified_at), min(bad_position),
+    (SELECT sealed_at FROM checkpoints ORDER BY number DESC LIMIT 1)
+FROM log_verification
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedLog:
+    """The end of the verified part in `position`, and the first damaged position in `bad_position`. Either is None if there is
+    none."""
+
+    position: int | None
+    verified_at: datetime | None
+    bad_position: int | None
+    sealed_at: datetime | None
+
+
+async def verified(pool: Pool) -> VerifiedLog:
+    [row] = await pool.rows(_NOW)
+    return VerifiedLog(*row)
+
 
 _HEAD: Final = "SELECT coalesce(max(last_position), 0) FROM commits"
 _VERIFIED: Final = "SELECT cursor, position, verified_at, bad_position, reason FROM log_verification"

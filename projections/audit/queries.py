@@ -16,9 +16,9 @@ from domain.kernel.cause import SYSTEM, ActorKind, kind_of
 from domain.kernel.mapper import Catalogue
 from domain.kernel.stream_name import StreamName
 from projections.audit.chain import leaf_of
-from projections.kernel.database import Pool
-from projections.kernel.page import LARGEST, within_bytes
-from projections.kernel.where import where
+from projections.kernel.database.database import Pool
+from projections.kernel.database.page import LARGEST, within_bytes
+from projections.kernel.sql.where import where
 from projections.log.bisection import position_at, position_before, version_at
 from projections.log.reader import head
 from projections.log.streams import Streams

@@ -27,9 +27,9 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.stream_name import StreamName
 from domain.redaction.aggregate import Redaction
 from domain.redaction.events import Part
-from projections.kernel.arrays import bigints, texts
-from projections.kernel.database import Database
-from projections.kernel.view import Views
+from projections.kernel.database.arrays import bigints, texts
+from projections.kernel.database.database import Database
+from projections.kernel.schema.view import Views
 from projections.log.append import Appender
 from projections.log.reader import head
 from projections.log.streams import Streams

@@ -17,9 +17,9 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
-from projections.kernel import arrays
-from projections.kernel.connection import limited
-from projections.kernel.view import View, Views
+from projections.kernel.database import arrays
+from projections.kernel.database.connection import limited
+from projections.kernel.schema.view import View, Views
 from projections.log.recorder import LogRecorder
 
 _TRIES: Final = 10

@@ -20,7 +20,7 @@ from projections.audit.stored_log import StoredLog, check_events
 from projections.audit.stream_heads import StreamHeads
 from projections.audit.tree import Edge, Tile
 from projections.consumers.timeline import EPOCH
-from projections.kernel.database import Pool
+from projections.kernel.database.database import Pool
 from projections.log.hash_chain import commit_leaf
 from projections.vault.vault import Vault
 

@@ -15,8 +15,8 @@ from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
-from projections.kernel.connection import BlockingConnection, limited
-from projections.kernel.page import within_bytes
+from projections.kernel.database.connection import BlockingConnection, limited
+from projections.kernel.database.page import within_bytes
 from projections.log.hash_chain import genesis
 
 Progress = Callable[[int], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from projections.kernel.database import Pool
+from projections.kernel.database.database import Pool
 
 _NOW: Final = """
 WITH last AS (SELECT position FROM checkpoints ORDER BY number DESC LIMIT 1),

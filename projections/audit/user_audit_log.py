@@ -11,11 +11,11 @@ from typing import Any
 
 from domain.client.aggregate import Client
 from domain.kernel.stream_name import StreamName
-from projections.kernel.database import Pool
-from projections.kernel.page import Page
+from projections.kernel.database.database import Pool
+from projections.kernel.database.page import Page
 from projections.log.bisection import position_at, position_before
 from projections.log.reader import head
-from projections.logbook.logbook import Level, LogEntry, LogFilter
+from projections.log_store.log_store import Level, LogEntry, LogFilter
 
 _ENTRIES = (
     "SELECT position, recorded_at, originator_id, topic, metadata->>'actor', metadata->>'end_user' FROM events"

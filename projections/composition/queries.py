@@ -10,7 +10,7 @@ from uuid import UUID
 from domain.composition.checks import event_of
 from domain.composition.row import CompositionRow
 from domain.composition.values import CompositionKind, CompositionState, Playlist
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 _OF_EVENT: Final = """
 SELECT id, shown_version, version, event_id, kind, content, state, live_stream_start, private, client, job, generation, reason,

@@ -16,8 +16,8 @@ from zlib import crc32
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.kernel.arrays import bigints
-from projections.kernel.database import Database, unavailable
+from projections.kernel.database.arrays import bigints
+from projections.kernel.database.database import Database, unavailable
 
 LEASE = 5.0
 RELAY: Final = "relay "

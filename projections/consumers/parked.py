@@ -14,9 +14,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.stream_name import StreamName
-from projections.kernel.arrays import bigints, texts
-from projections.kernel.database import Database
-from projections.kernel.page import LARGEST
+from projections.kernel.database.arrays import bigints, texts
+from projections.kernel.database.database import Database
+from projections.kernel.database.page import LARGEST
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import command_id
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from uuid import UUID
 
 from projections.consumers.leases import LEASE
-from projections.deliveries.queries import MOST_COUNTED
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.reader import HEAD
+from projections.webhook.queries import MOST_COUNTED
 
 _ALL = f"""
 SELECT c.consumer, c.shards, c.held, c.position, log.position, few.counted, few.oldest

@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.reader import FIRST_EPOCH, HEAD, log_id
 
 EPOCH: Final = f"SELECT coalesce(max(epoch), {FIRST_EPOCH}) FROM log_epochs"

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from domain.records.kinds.custom_property import DestinationPropertyDetails, PropertyDetails
-from domain.records.ports import PropertyFilter
-from domain.records.row import RecordRow
+from domain.record.kinds.custom_property import DestinationPropertyDetails, PropertyDetails
+from domain.record.ports import PropertyFilter, RecordRow
 from projections.kernel.data_loader import DataLoader
-from projections.kernel.database import Database, Pool
+from projections.kernel.database.database import Database, Pool
 
 _SELECT = (
     "SELECT kind, id, version, owner_id, category, key, value, client, date_created, date_modified "

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.records.kinds.custom_property import PROPERTIES, CustomProperty
-from projections.kernel.view import Column, View
+from domain.record.kinds.custom_property import PROPERTIES, CustomProperty
+from projections.kernel.schema.view import Column, View
 
 _COLUMNS = (
     Column("kind", "text"),

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from domain.job.state import low_slots_of, slots_of
+from domain.job.aggregate import low_slots_of, slots_of
 from domain.job.values import JobState
-from projections.kernel.arrays import bigints, texts
-from projections.kernel.database import Database
-from projections.kernel.distinct import distinct
+from projections.kernel.database.arrays import bigints, texts
+from projections.kernel.database.database import Database
+from projections.kernel.sql.distinct import distinct
 
 AT_ONCE: Final = 500
 """The most jobs of a client that start in one round; the next round follows at once."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from domain.job.values import JobState, TaskState
 from projections.job.counts import STEP_QUEUES, JobCounts, state_totals
-from projections.kernel.database import Pool
+from projections.kernel.database.database import Pool
 
 _MOST: Final = 100_001
 _UNENDED: Final = (JobState.QUEUED, JobState.STARTED, JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED)

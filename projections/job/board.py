@@ -8,8 +8,8 @@ from typing import Final
 
 from domain.job.values import JobState, TaskState
 from projections.job.queries import EVERY_CLIENT, SUMMARY, JobRow, placed
-from projections.kernel.arrays import bigints
-from projections.kernel.database import Pool
+from projections.kernel.database.arrays import bigints
+from projections.kernel.database.database import Pool
 
 LARGEST: Final = 1000
 """The most jobs of each state that are shown."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.job.values import JobState, TaskState
-from projections.deliveries.queries import callback_backlog
 from projections.job.view import DIMENSION, JOB_VIEW, SEPARATOR
-from projections.kernel.database import Pool
-from projections.kernel.tallies import totals
+from projections.kernel.database.database import Pool
+from projections.kernel.sql.tallies import totals
+from projections.webhook.queries import callback_backlog
 
 _SEEN_SECONDS: Final = 10
 TOTALS: Final = totals(JOB_VIEW.name, JOB_VIEW.version, dimension=DIMENSION)

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from domain.job.values import Semaphore
 from projections.job.view import DUE_FROM, WAITING
-from projections.kernel.arrays import bigints, texts
-from projections.kernel.database import Database
-from projections.kernel.distinct import distinct
+from projections.kernel.database.arrays import bigints, texts
+from projections.kernel.database.database import Database
+from projections.kernel.sql.distinct import distinct
 
 AT_ONCE: Final = 200
 """The most jobs of a client that are read in one round; the next round follows at once."""

@@ -17,8 +17,8 @@ from pydantic_core import from_json
 from domain.job.aggregate import Job
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from projections.kernel.database import Pool
-from projections.kernel.page import LARGEST, within_bytes
+from projections.kernel.database.database import Pool
+from projections.kernel.database.page import LARGEST, within_bytes
 
 _SHIFT: Final = 20
 """The number of an event is its version times 2^20. Lines that are written before the next event have the numbers after that."""

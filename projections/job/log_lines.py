@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+from domain.job.values import Severity
+from domain.kernel.clock import Clock
 from projections.job.queue import Run
-from projections.kernel.arrays import bigints, instants, texts
-from projections.kernel.database import Database
-from projections.kernel.line_order import numbered_lines
+from projections.kernel.database.arrays import bigints, instants, texts
+from projections.kernel.database.database import Database
+from projections.kernel.sql.line_order import numbered_lines
 
 LONGEST_LINE: Final = 8_000
 _WRITE = f"""
@@ -66,3 +68,22 @@ async def write(database: Database, *, lines: Sequence[Line], progress: Sequence
             instants([report.at for report in lines]),
         ),
     )
+
+
+_WHOLE_JOB = 0
+"""The value that replaces the number of a task."""
+
+
+class JobNotes:
+    """The adapter of the port `domain.job.ports.JobNotes`. `remark` returns the text that the owner of a job adds when it is
+    accepted, or None."""
+
+    def __init__(self, database: Database, remark: Callable[[Sequence[Any]], str | None], *, clock: Clock) -> None:
+        self._database = database
+        self._remark = remark
+        self._clock = clock
+
+    async def note(self, number: int, accepted: Sequence[Any]) -> None:
+        text = self._remark(accepted)
+        if text is not None:
+            await write(self._database, lines=[Line(number, _WHOLE_JOB, Severity.WARN, text, self._clock())], progress=())

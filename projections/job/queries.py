@@ -16,14 +16,13 @@ from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.values import JobState, Semaphore
-from projections.job.search import JOB_SEARCH
-from projections.job.view import ended_at, started_at
-from projections.kernel.arrays import bigints
-from projections.kernel.database import Database
-from projections.kernel.distinct import distinct
+from projections.job.view import JOB_SEARCH, ended_at, started_at
+from projections.kernel.database.arrays import bigints
+from projections.kernel.database.database import Database
 from projections.kernel.sizes import MIB
-from projections.kernel.slices import in_slices
-from projections.kernel.where import Part, where
+from projections.kernel.sql.distinct import distinct
+from projections.kernel.sql.slices import in_slices
+from projections.kernel.sql.where import Part, where
 
 _ROW: Final = "id, version, client, workflow, state, failed, reason, priority, run_at, created_at, updated_at"
 _TIMES: Final = "started_at, ended_at"

@@ -6,12 +6,20 @@ A result is a proposal: the job refuses to start a run that is not its next one,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from domain.job.values import TaskState
 from projections.job.view import ENDED
-from projections.kernel.arrays import PackedArray, bigints
-from projections.kernel.database import Database
+from projections.kernel.database.arrays import PackedArray, bigints
+from projections.kernel.database.database import Database
+from projections.kernel.sql.sequence import NumberSequence
+
+
+class JobNumbers(NumberSequence):
+    """The sequence of job ids."""
+
+    NAME: ClassVar[str] = "job_numbers"
+
 
 MOST: Final = 1000
 """The most tasks that one query returns; these are the most urgent ones."""

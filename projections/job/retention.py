@@ -11,8 +11,8 @@ from typing import Final
 
 from domain.job.aggregate import Job
 from projections.job.view import ENDED
-from projections.kernel.arrays import bigints
-from projections.kernel.database import Database
+from projections.kernel.database.arrays import bigints
+from projections.kernel.database.database import Database
 
 _CHUNK: Final = 500
 _COLD: Final = "10 minutes"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from domain.records.kinds.schedule import Schedule, ScheduleDetails
-from domain.records.kinds.setting import EngineSettings, Setting, SettingDetails, Value
-from projections.kernel.database import Database
+from domain.record.kinds.schedule import Schedule, ScheduleDetails
+from domain.record.kinds.setting import EngineSettings, Setting, SettingDetails, Value
+from projections.kernel.database.database import Database
 
 _OF_CLIENTS = "SELECT document FROM record_view WHERE kind = %s AND parent = ANY(%s) AND NOT deleted"
 

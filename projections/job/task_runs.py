@@ -10,7 +10,23 @@ from enum import StrEnum
 from typing import Any
 
 from domain.job import events
+from domain.job.aggregate import Job
 from domain.kernel.event import DomainEvent
+from projections.kernel.database.database import Database
+
+_PARENT = "SELECT metadata->>'trace_parent' FROM stream_events WHERE stream = stream_key(%s) AND version = 1"
+
+
+class JobTraces:
+    """Reads trace contexts of jobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def parent(self, job: int) -> str | None:
+        """Return the trace context of a job; None if it was submitted without a trace."""
+        rows = await self._database.rows(_PARENT, (Job.stream(job),))
+        return None if not rows else rows[0][0]
 
 
 class RunOutcome(StrEnum):

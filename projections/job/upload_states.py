@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 _TAKE: Final = """
 INSERT INTO publication_uploads AS u (publication, job, run) VALUES (%s, %s, %s)

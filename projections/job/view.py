@@ -6,15 +6,21 @@ The append that changes a job writes both, so an accepted job is in its queue wh
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import to_json
 
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
 from projections.consumers.leases import shard_of
-from projections.kernel.tallies import Tally
-from projections.kernel.view import Column, View
+from projections.kernel.schema.view import Column, View
+from projections.kernel.sql.search import SearchIndex
+from projections.kernel.sql.tallies import Tally
+
+# The search index of jobs. The text of a job never changes.
+
+JOB_SEARCH: Final = SearchIndex("job_search", "job_view", kind=Job.KIND, key="bigint", fixed=True)
+
 
 SHARDS = 64
 """The number of shards by which jobs are distributed among the processes that start them and their tasks. It is a multiple of the

@@ -10,7 +10,7 @@ import time
 from typing import Final
 
 from domain.kernel.ids import new_id
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 LEASE: Final = 30.0
 _LEFT_OVER: Final = "1 hour"

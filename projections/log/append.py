@@ -20,12 +20,12 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.errors import ConcurrencyConflict, OutcomeUnknown, Unavailable
-from projections.kernel.arrays import register_records
-from projections.kernel.availability import REMINDER
 from projections.kernel.background_task import start_forever
-from projections.kernel.connection import Connection
-from projections.kernel.database import Database, unavailable
-from projections.kernel.stored_views import StoredViews
+from projections.kernel.database.arrays import register_records
+from projections.kernel.database.availability import REMINDER
+from projections.kernel.database.connection import Connection
+from projections.kernel.database.database import Database, unavailable
+from projections.kernel.schema.stored_views import StoredViews
 from projections.log.append_queue import AppendLimits, AppendQueue, WaitingCommand
 from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM

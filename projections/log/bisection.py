@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from projections.kernel.database import Pool
+from projections.kernel.database.database import Pool
 from projections.log.reader import HEAD
 
 _SEARCH = """

@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 from domain.kernel.errors import Unavailable
 from domain.kernel.stream_name import StreamName
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database, Pool
+from projections.kernel.database.database import Database, Pool
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 

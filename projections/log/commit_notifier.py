@@ -10,7 +10,7 @@ import asyncio
 from typing import ClassVar
 
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 CHANNEL = "medialedger_log"
 _PAUSE = 0.02

@@ -12,7 +12,7 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
 from domain.kernel.ports import Outcome
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.streams import Streams
 
 _FIND = """

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.commit_notifier import CHANNEL
 from projections.log.reader import head
 

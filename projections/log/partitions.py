@@ -6,7 +6,7 @@ import asyncio
 from typing import ClassVar, Final
 
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Pool
+from projections.kernel.database.database import Pool
 
 EVENTS_PER_PARTITION: Final = 100_000_000
 MAKE_ROOM: Final = "SELECT log_partitions_ahead(%s::bigint, %s::bigint)"

@@ -12,8 +12,14 @@ from typing import Final
 from uuid import UUID
 
 from domain.kernel.stream_name import StreamName
-from projections.kernel.arrays import bigints
-from projections.kernel.database import Database, Pool
+from projections.kernel.database.arrays import bigints
+from projections.kernel.database.database import Database, Pool
+
+SERVER: Final = "SELECT current_setting('server_version'), pg_database_size(current_database())"
+"""A query for the version of PostgreSQL and the size of the database in bytes."""
+LAST: Final = "SELECT last_position, recorded_at FROM commits ORDER BY last_position DESC LIMIT 1"
+"""A query for the last position of the log and the time when it was recorded. It returns no row if the log is empty."""
+
 
 _COLUMNS = """
 SELECT position, originator_id, originator_version, topic, event_id, state, metadata::text, recorded_at FROM events

@@ -27,10 +27,10 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.builds import BUILD, LEASE, OlderBuildsRun, hold_builds, schema_of, shut_out_older
-from projections.kernel.database import Database
-from projections.kernel.page import MOST_BYTES
-from projections.kernel.view import View
+from projections.kernel.database.database import Database
+from projections.kernel.database.page import MOST_BYTES
+from projections.kernel.schema.builds import BUILD, LEASE, OlderBuildsRun, hold_builds, schema_of, shut_out_older
+from projections.kernel.schema.view import View
 from projections.log.reader import HEAD, head
 from projections.log.streams import Streams
 from projections.log.view_tables import (

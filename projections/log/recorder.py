@@ -24,8 +24,8 @@ from psycopg_pool import ConnectionPool
 
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
-from projections.kernel import arrays
-from projections.kernel.connection import limited
+from projections.kernel.database import arrays
+from projections.kernel.database.connection import limited
 from projections.log.commit_notifier import CHANNEL
 from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM

@@ -14,7 +14,7 @@ from typing import Any
 
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, LinkBroken
 from domain.kernel.idempotency import IdempotencyKeyUsed
-from projections.kernel.arrays import PackedArray, bigints, texts
+from projections.kernel.database.arrays import PackedArray, bigints, texts
 from projections.log.statement import WriteSet
 
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Sequence[Any]]]]

@@ -13,8 +13,8 @@ from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.idempotency import IdempotencyRecord
 from domain.kernel.ids import random_16
-from projections.kernel.arrays import bigints, booleans, byte_strings, records, texts, uuids
-from projections.kernel.view import View, ViewRow
+from projections.kernel.database.arrays import bigints, booleans, byte_strings, records, texts, uuids
+from projections.kernel.schema.view import View, ViewRow
 from projections.log.event_record import event_record
 from projections.log.hash_chain import leaf, root
 

@@ -9,9 +9,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from domain.kernel.stream_name import StreamName
-from projections.kernel.builds import hold_builds
-from projections.kernel.database import Database
-from projections.kernel.view import View
+from projections.kernel.database.database import Database
+from projections.kernel.schema.builds import hold_builds
+from projections.kernel.schema.view import View
 
 _STAND_INS = """
 SELECT n.nspname, c.relname, pg_get_viewdef(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -10,7 +10,7 @@ from domain.kernel.cause import Cause, usual_kind
 from domain.kernel.decision import Decision
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from projections.kernel.view import Views
+from projections.kernel.schema.view import Views
 from projections.log.statement import EventRow, LinkRow, WriteSet
 
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from domain.configuration.hosts import Hosts, hosts_in
+from domain.channel.hosts import Hosts, hosts_in
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Deployment
 from projections.consumers.timeline import EPOCH
-from projections.kernel.arrays import uuids
-from projections.kernel.database import Pool
+from projections.kernel.database.arrays import uuids
+from projections.kernel.database.database import Pool
 from projections.log.reader import HEAD
 from projections.provision.view import ROW
 

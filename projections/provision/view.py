@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from domain.provision.aggregate import ProvisionInfo
 from domain.provision.row import ProvisionRow
-from projections.kernel.view import Column, View
+from projections.kernel.schema.view import Column, View
 
 _COLUMNS = (
     Column("id", "uuid", wire_type="text"),

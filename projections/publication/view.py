@@ -7,7 +7,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from domain.publication.aggregate import Publication
-from projections.kernel.view import Column, View
+from projections.kernel.schema.view import Column, View
 
 _COLUMNS = (
     Column("id", "uuid", wire_type="text"),

@@ -13,10 +13,10 @@ from time import monotonic
 from typing import Final
 
 from domain.kernel.encryption import KeyRing
-from projections.kernel.arrays import texts
 from projections.kernel.background_task import Repeated
-from projections.kernel.database import Database, Pool
-from projections.kernel.distinct import distinct
+from projections.kernel.database.arrays import texts
+from projections.kernel.database.database import Database, Pool
+from projections.kernel.sql.distinct import distinct
 
 _log = logging.getLogger(__name__)
 

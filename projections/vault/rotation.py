@@ -23,9 +23,9 @@ from uuid import UUID
 
 from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, KeyRing
 from domain.kernel.errors import DecryptionFailed, Refused
-from projections.kernel.arrays import byte_strings, texts, uuids
-from projections.kernel.builds import LivingProcess, living
-from projections.kernel.database import Database
+from projections.kernel.database.arrays import byte_strings, texts, uuids
+from projections.kernel.database.database import Database
+from projections.kernel.schema.builds import LivingProcess, living
 from projections.vault.master_keys import named_keys, write_down
 
 BATCH: Final = 500

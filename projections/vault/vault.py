@@ -10,9 +10,16 @@ from uuid import UUID
 from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, SecretCipher
 from domain.kernel.errors import DecryptionFailed
 from domain.kernel.ids import new_id
-from projections.kernel.arrays import uuids
+from domain.webhook import endpoint as signing
 from projections.kernel.data_loader import DataLoader
-from projections.kernel.database import Database
+from projections.kernel.database.arrays import uuids
+from projections.kernel.database.database import Database
+
+
+def new_signing_secret() -> str:
+    """Return a secret from the operating system's random generator, in the form of the Standard Webhooks specification."""
+    return signing.encode_secret(os.urandom(signing.BYTES))
+
 
 _STORED: Final = "SELECT reference, owner, key_id, fingerprint, nonce, ciphertext FROM vault WHERE reference = ANY(%s)"
 

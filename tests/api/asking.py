@@ -11,7 +11,7 @@ import httpx
 
 from api.wiring.core import Core
 from projections.log.reader import head, read
-from tests.domain.configuration.texts_given import FLOW, PROFILE
+from tests.domain.channel.texts_given import FLOW, PROFILE
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 AWKWARD = ["a/b", "100%", "a+b", "what?", "#1", "é", "日本", '"', "'", "\\", "two words", "a%2Fb", "../x", "a&b=c;d", " ", "🎬"]

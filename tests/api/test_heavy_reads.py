@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
-from projections.kernel.database import Database
-from projections.kernel.pressure import Pressure
+from projections.kernel.database.database import Database
+from projections.kernel.database.readers import Pressure
 from tests.api.asking import add
 from tests.conftest import introduce
 

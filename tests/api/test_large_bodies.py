@@ -9,7 +9,7 @@ import pytest
 
 from api.kernel.large_bodies import fair_large_bodies
 from domain.kernel.errors import Unavailable
-from projections.kernel.readers import READER, Reader
+from projections.kernel.database.readers import READER, Reader
 
 
 class Requests:

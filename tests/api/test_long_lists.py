@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from api.http.router import RouteSpec
-from projections.kernel import database, page
+from projections.kernel.database import database, page
 from projections.publication import queries as publications
-from projections.records import queries as records
+from projections.record import queries as records
 from tests.api.asking import add_archiver_stream, add_flow, add_playlist, add_room, add_webhook
 from tests.api.media.owners import add_category
 from tests.api.media.publishing import add_destination

@@ -24,7 +24,7 @@ from api.http.streaming import EVENT_STREAM
 from api.wiring.services import ROUTES
 from domain.client.names import SEGMENTS
 from tests.api.product_thread import ProductThread
-from tests.domain.configuration.texts_given import FLOW, PROFILE
+from tests.domain.channel.texts_given import FLOW, PROFILE
 from tests.listed_statuses import LISTED
 from tests.postgres import empty
 

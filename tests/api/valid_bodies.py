@@ -23,7 +23,7 @@ from tests.api.media.asset.assets_given import vod_file
 from tests.api.media.owners import OWNERS, add_category, add_point
 from tests.api.media.publishing import add_destination
 from tests.api.media.test_vod import put_file
-from tests.domain.configuration.texts_given import FLOW, PROFILE
+from tests.domain.channel.texts_given import FLOW, PROFILE
 
 EVENT = "0f0e0d0c-0b0a-4908-8706-050403020100"
 PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"

@@ -63,11 +63,11 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
         *(
             "api/http/streaming.py: send",
-            "workers/jobs/workflows/capture/text_follower.py: running",
+            "workers/job/workflows/capture/text_follower.py: running",
             "workers/adapters/kafka/relay.py: _fill",
         ),
         *("workers/adapters/encoders/fetched.py: head", "workers/adapters/targets/s3.py: _send_parts"),
-        *("workers/jobs/workflows/capture/recorder.py: record", "workers/jobs/workflows/capture/fetcher.py: run"),
+        *("workers/job/workflows/capture/recorder.py: record", "workers/job/workflows/capture/fetcher.py: run"),
         *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next", "projections/log/log_watcher.py: ends_at"),
     }
     starting = ("create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe")

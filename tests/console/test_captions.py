@@ -12,7 +12,7 @@ from tests.console.conftest import Axe, Screenshot
 from tests.console.test_encrypted_playback import CODED, TONE, shown
 from tests.e2e.product import Product
 from tests.platform.waiting import until
-from tests.workers.jobs.counted import film
+from tests.workers.job.counted import film
 
 SIZES = ((360, 740), (768, 1024), (1280, 800), (1920, 1080))
 GERMAN = "WEBVTT\n\n00:01.000 --> 00:03.000\nGuten Tag\n"

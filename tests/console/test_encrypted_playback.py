@@ -21,7 +21,7 @@ from tests.console.browser import sign_in, visitor
 from tests.console.conftest import KEY
 from tests.e2e.product import client, migrated_home, products
 from tests.platform.waiting import until
-from tests.workers.jobs.counted import film, tool
+from tests.workers.job.counted import film, tool
 
 WIDEVINE = "edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=8")

@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Locator, Page, Request, expect
 from domain.kernel.clock import iso, system_clock
 from tests.console.addresses import HOUR, LIVE
 from tests.console.browser import Visitor, sign_in, visitor
-from tests.domain.configuration.texts_given import FLOW
+from tests.domain.channel.texts_given import FLOW
 from tests.e2e.product import Product
 
 STOPPED: Final = 4

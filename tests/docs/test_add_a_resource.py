@@ -30,7 +30,7 @@ def test_the_blocks_of_the_page_fit_the_sources_and_cost_what_it_says(tmp_path: 
     PAGE.apply(tmp_path)
     before, after = sources(ROOT), sources(tmp_path)
     added = sorted(after.keys() - before.keys())
-    assert [Path(name).parent.as_posix() for name in added] == ["api/media", "domain/records/kinds"]
+    assert [Path(name).parent.as_posix() for name in added] == ["api/media", "domain/record/kinds"]
     more = sum(len(after[name].splitlines()) - len(before[name].splitlines()) for name in before)
     assert f"**{more} lines**" in PAGE.text
 

@@ -16,7 +16,7 @@ from domain.destination.targets import Target, parse_config
 from tests.architecture.sources import ROOT
 from tests.contract.target.stages import Memory, guarded, order, serving, source, uploaded
 from workers.adapters.targets.known import KnownTargets
-from workers.target_ports import PublishingTarget, TargetFailed
+from workers.ports.targets import PublishingTarget, TargetFailed
 
 _PAGE = (ROOT / "docs" / "how-to" / "add-a-target.md").read_text(encoding="utf-8")
 _FILES = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", _PAGE, re.MULTILINE | re.DOTALL))

@@ -14,11 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from projections.job.numbers import JobNumbers
+from projections.job.queue import JobNumbers
 from tests.architecture.sources import ROOT
-from tests.workers.jobs.engine import Engine, process
-from workers.jobs import registry
-from workers.jobs.context import StepContext
+from tests.workers.job.engine import Engine, process
+from workers.job import registry
+from workers.job.context import StepContext
 
 _PAGE = (ROOT / "docs" / "how-to" / "add-a-workflow.md").read_text(encoding="utf-8")
 _FILE = re.compile(r"^```\w+ file=(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,15 +14,15 @@ import pytest
 from api.http.openapi import describe
 from api.wiring.services import ROUTES
 from domain.drm.systems import DrmSystem
+from domain.event.values import EventDetails, EventState, Mp4State
 from domain.job.values import JobState, Severity
-from domain.media_event.values import EventDetails, EventState, Mp4State
 from domain.provision.values import ProvisionState
-from domain.records.kinds.setting import EngineSettings
+from domain.record.kinds.setting import EngineSettings
 from tests.platform.waiting import ROOT
-from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
-from workers.jobs.registry import builtin
-from workers.webhooks.payload import payload
-from workers.webhooks.policy import NOTHING, Action, Effect
+from workers.job.registry import builtin
+from workers.webhook.callbacks.policy import JOB_STATUSES, TASK_STATUSES
+from workers.webhook.fanout import payload
+from workers.webhook.policy import NOTHING, Action, Effect
 
 PAGES: dict[str, tuple[str, ...]] = {
     "Events": ("events", "../playback"),

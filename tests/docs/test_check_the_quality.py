@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.product import Product, client, migrated_home, products
 from tests.platform.waiting import ROOT, until
 from tests.programs import program
-from tests.workers.jobs.test_quality import faulty
+from tests.workers.job.test_quality import faulty
 from workers.media.quality import Profile
 
 _PAGE = ROOT / "docs" / "how-to" / "check-the-quality-of-a-film.md"

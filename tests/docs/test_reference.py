@@ -14,9 +14,9 @@ from api.wiring.catalogue import AGGREGATES, catalogue, views
 from api.wiring.services import ROUTES
 from api.wiring.settings import VARIABLES
 from docs.generate import PAGES, REFERENCE, words
+from domain.event.playback import StreamPlace, StreamProtocol
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Conflict, DomainError, FieldError, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
-from domain.media_event.playback import StreamPlace, StreamProtocol
 from tests.platform.waiting import ROOT
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")

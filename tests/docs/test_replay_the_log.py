@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from api.wiring.core import Core
-from domain.media_event.commands import AddOrUpdateEvent
-from domain.media_event.values import EventState
-from projections.media_event.queries import EventQueries
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState
+from projections.event.queries import EventQueries
 from tests.architecture.sources import ROOT
 from tests.docs.following import Page
 from tests.projections.feeding import do, event

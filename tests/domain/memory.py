@@ -14,6 +14,9 @@ from uuid import UUID
 from domain.client.aggregate import Client
 from domain.content_key.aggregate import ContentKey
 from domain.content_key.ports import StoredKey
+from domain.event.aggregate import MediaEvent
+from domain.event.ports import EventRow
+from domain.event.values import EventDetails
 from domain.kernel.aggregate import AggregateRoot, Claim
 from domain.kernel.command import Command
 from domain.kernel.decision import Decision, decide
@@ -21,14 +24,9 @@ from domain.kernel.encryption import NONCE_BYTES, EncryptedSecret, SecretCipher
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, InUse, LinkBroken, PlanOutdated
 from domain.kernel.event import DomainEvent
 from domain.kernel.idempotency import IdempotencyKeyUsed, IdempotencyRecord
-from domain.kernel.links import Link
-from domain.kernel.ports import Invocation, Outcome, Plan
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.row import EventRow
-from domain.media_event.values import EventDetails
-from domain.records.ports import PropertyFilter
-from domain.records.record import Record
-from domain.records.row import RecordRow
+from domain.kernel.ports import Invocation, Link, Outcome, Plan
+from domain.record.ports import PropertyFilter, RecordRow
+from domain.record.record import Record
 from tests.domain.scenario import NOW, Fact, facts_of, folded
 
 R = TypeVar("R", bound=AggregateRoot)

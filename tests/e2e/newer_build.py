@@ -8,19 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from projections.kernel.builds import BUILD
+from projections.kernel.schema.builds import BUILD
 from tests.docs.following import source_copy
 
 _RATED: Final = 'class Rated(DomainEvent, facets.Rating):\n    TOPIC: ClassVar[str] = "event.rated"\n\n\n'
 _REQUESTED: Final = "    sponsor: Label | None = None\n    rating: Label | None = None\n"
 _SHOWN: Final = '                "sponsor": details.sponsor,\n                "rating": details.rating,\n'
 _CHANGES: Final = {
-    "projections/kernel/builds.py": [(f"BUILD: Final = {BUILD}\n", f"BUILD: Final = {BUILD + 1}\n")],
-    "domain/media_event/facets.py": [
+    "projections/kernel/schema/builds.py": [(f"BUILD: Final = {BUILD}\n", f"BUILD: Final = {BUILD + 1}\n")],
+    "domain/event/facets.py": [
         ("class Description(BaseModel):\n", "class Description(BaseModel):\n    sponsor: str | None = None\n"),
         ("class Particulars(\n", "class Rating(BaseModel):\n    rating: str | None = None\n\n\nclass Particulars(\n    Rating,\n"),
     ],
-    "domain/media_event/events.py": [
+    "domain/event/events.py": [
         ("class StateChanged(DomainEvent):\n", _RATED + "class StateChanged(DomainEvent):\n"),
         ("    FlowTaskChanged,\n)", "    FlowTaskChanged,\n    Rated,\n)"),
     ],
@@ -31,8 +31,8 @@ _CHANGES: Final = {
         ("    id: UUID = Field(", "    sponsor: str | None\n    rating: str | None\n    id: UUID = Field("),
         ('                "id": row.id,\n', _SHOWN + '                "id": row.id,\n'),
     ],
-    "projections/media_event/queries.py": [('self._latest("ref_id", reference_id)', 'self._latest("sponsor", reference_id)')],
-    "projections/media_event/view.py": [
+    "projections/event/queries.py": [('self._latest("ref_id", reference_id)', 'self._latest("sponsor", reference_id)')],
+    "projections/event/view.py": [
         ("EVENT_VIEW = View(\n", "_BEFORE = View(\n"),
         ("from typing import Any\n", "from dataclasses import replace\nfrom typing import Any\n"),
     ],
@@ -65,6 +65,6 @@ def newer_build(root: Path) -> Path:
             assert text.count(old) == 1, (name, old)
             text = text.replace(old, new)
         path.write_text(text, encoding="utf-8")
-    with (root / "projections/media_event/view.py").open("a", encoding="utf-8") as view:
+    with (root / "projections/event/view.py").open("a", encoding="utf-8") as view:
         view.write(_VIEW)
     return root

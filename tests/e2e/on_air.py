@@ -14,7 +14,7 @@ from api.wiring.origin import read_tokens
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 from tests.platform.waiting import until
-from tests.workers.jobs.counted import tool
+from tests.workers.job.counted import tool
 from workers.adapters.encoders.encode_command import BITS
 
 RENDITION: Final = {"width": 128, "height": 96, "fps": 25, "bitrate": 200_000}

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.domain.configuration.texts_given import FLOW
+from tests.domain.channel.texts_given import FLOW
 from tests.e2e.on_air import Station
 from tests.e2e.product import Products, client, migrated_home
 from tests.platform.waiting import until

@@ -22,7 +22,7 @@ import pytest
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import prepare
 from domain.kernel.mapper import EventMapper
-from projections.kernel.database import APP_ROLE, Database
+from projections.kernel.database.database import APP_ROLE, Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from tests.e2e.product import Product, Products, kill_postgres, migrated_home

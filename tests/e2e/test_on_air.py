@@ -20,7 +20,7 @@ from tests.e2e.product import Product, Products, client, migrated_home
 from tests.npm_packages import shaka_player
 from tests.platform.waiting import until
 from tests.programs import program
-from tests.workers.jobs.theatre import Theatre
+from tests.workers.job.theatre import Theatre
 
 KEY = "the-admin-key-of-these-tests"
 LIVE, STOPPED = 2, 4

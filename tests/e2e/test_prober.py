@@ -21,7 +21,7 @@ import pytest
 from domain.kernel.clock import iso, system_clock
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until
-from tests.workers.prober.point_server import PointServer, answers, smil
+from tests.workers.health.point_server import PointServer, answers, smil
 
 KEY = "the-admin-key-of-these-tests"
 CHANNELS = 12

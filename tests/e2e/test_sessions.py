@@ -12,16 +12,16 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.media_event.commands import ChangeEventState
-from domain.media_event.values import EventState
-from domain.records.kinds.channel import Channel
+from domain.event.commands import ChangeEventState
+from domain.event.values import EventState
+from domain.record.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import SMALL, children
 from tests.e2e.product import Product, Products
 from tests.projections.feeding import configured, do, event, record
 from tests.workers.encoders.receiver import Receiver, receiving
-from tests.workers.jobs.engine import once
-from tests.workers.sessions.memory import until
-from workers.sessions.worker import LEASE
+from tests.workers.job.engine import once
+from tests.workers.session.memory import until
+from workers.session.worker import LEASE
 
 MAIN = UUID(int=101)
 LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED

@@ -14,8 +14,8 @@ import httpx
 import psycopg
 import pytest
 
-from projections.kernel.builds import BUILD
-from projections.media_event.view import EVENT_VIEW
+from projections.event.view import EVENT_VIEW
+from projections.kernel.schema.builds import BUILD
 from tests.e2e.newer_build import newer_build
 from tests.e2e.product import Product, Products, client
 from tests.platform.waiting import until

@@ -21,7 +21,7 @@ from pydantic_core import from_json
 
 from faults.processes import Supervised
 from faults.receivers import Behaviour, Receiver
-from projections.deliveries.keys import delivery_id
+from projections.webhook.keys import delivery_id
 from tests.e2e.product import Product, Products, client, migrated_home
 from tests.platform.waiting import until
 

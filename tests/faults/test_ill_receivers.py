@@ -12,9 +12,9 @@ from faults.ill_receivers import IllReceivers
 from tests.conftest import NOON
 from tests.projections.log.helpers import until
 from workers.adapters.outbound_http import GuardedClient
-from workers.deliveries.attempt import result_of
-from workers.deliveries.retries import LONGEST_REQUESTED
-from workers.ports import OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.webhook.sender.attempt import result_of
+from workers.webhook.sender.retries import LONGEST_REQUESTED
 
 MOST = 2000
 ANSWERED = {"500", "429", "410", "Retry-After with a year of 20 digits"}

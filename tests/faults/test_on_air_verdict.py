@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.media_event import events
+from domain.event import events
 from faults.on_air_log import LIVE, AirLog
 from faults.on_air_verdict import (
     AnsweredRequest,

@@ -17,9 +17,9 @@ from pydantic_core import to_json
 
 from api.wiring.catalogue import catalogue, migrations, views
 from domain.kernel.event import DomainEvent
-from projections.kernel.builds import BUILD
-from projections.kernel.migrate import Migration
-from projections.kernel.view import View
+from projections.kernel.schema.builds import BUILD
+from projections.kernel.schema.migrate import Migration
+from projections.kernel.schema.view import View
 
 RELEASES = Path(__file__).parent / "releases"
 _TAKES_AWAY = re.compile(r"\b(DROP|RENAME|SET\s+NOT\s+NULL|SET\s+DATA\s+TYPE|ALTER\s+COLUMN\s+\w+\s+TYPE|REVOKE)\b", re.IGNORECASE)
@@ -78,7 +78,8 @@ def faults(last: Release, now: Release, *, shown: Sequence[View], steps: Sequenc
         if new and not step.contracts and (match := _TAKES_AWAY.search(step.statements)):
             yield f"migration {step.name} says {match[0]}: if it takes something away, it has contracts=True"
     if now.forms != last.forms and now.build <= last.build:
-        yield f"what is stored has changed since the last release: raise BUILD in projections/kernel/builds.py to {last.build + 1}"
+        build = last.build + 1
+        yield f"what is stored has changed since the last release: raise BUILD in projections/kernel/schema/builds.py to {build}"
 
 
 if __name__ == "__main__":

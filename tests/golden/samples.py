@@ -16,10 +16,10 @@ from pydantic import BaseModel
 
 from api.wiring.catalogue import catalogue
 from domain.asset.values import AssetType
+from domain.event.values import Trigger, VodWorkflow
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import ENVELOPE, DomainEvent, FirstEvent
 from domain.kernel.mapper import EventMapper
-from domain.media_event.values import Trigger, VodWorkflow
 
 EVENTS = Path(__file__).parent / "events"
 STREAM_KEY = "22222222-2222-4222-8222-222222222222"

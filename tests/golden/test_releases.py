@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 
 from api.wiring.catalogue import catalogue, migrations, views
-from projections.kernel.migrate import Migration
-from projections.kernel.view import Column, View
-from projections.media_event.view import EVENT_VIEW
+from projections.event.view import EVENT_VIEW
+from projections.kernel.schema.migrate import Migration
+from projections.kernel.schema.view import Column, View
 from tests.architecture.sources import ROOT
 from tests.golden.releases import RELEASES, Release, faults, release, today
 
 EVENTS = list(catalogue().events.values())[:3]
 FIRST = Migration("0001 first", "CREATE TABLE first (id integer)")
 LAST = release(4, events=EVENTS, shown=[EVENT_VIEW], steps=[FIRST])
-RAISE = "what is stored has changed since the last release: raise BUILD in projections/kernel/builds.py to 5"
+RAISE = "what is stored has changed since the last release: raise BUILD in projections/kernel/schema/builds.py to 5"
 WIDER = replace(
     EVENT_VIEW, version=EVENT_VIEW.version + 1, columns=(*EVENT_VIEW.columns, Column("sponsor", "text")), earlier=EVENT_VIEW
 )

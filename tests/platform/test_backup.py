@@ -23,7 +23,7 @@ from api.wiring.quiet import quiet_mode
 from api.wiring.startup import StartError
 from domain.kernel.encryption import KeyRing
 from projections.consumers.timeline import timeline
-from projections.kernel.builds import BUILD
+from projections.kernel.schema.builds import BUILD
 from projections.vault.master_keys import master_key_fits
 from tests.platform.waiting import until as wait_until
 from tests.postgres import Logins, new_database, two_logins

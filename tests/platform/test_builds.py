@@ -9,7 +9,7 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
-from projections.kernel.builds import BUILD
+from projections.kernel.schema.builds import BUILD
 
 
 async def test_the_processes_are_listed_with_their_builds(

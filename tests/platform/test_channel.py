@@ -16,7 +16,7 @@ from api.wiring.core import Core
 from tests.api.asking import add_channel
 from tests.api.media.provision.provisions_given import Ends, document, event_with, provision
 from tests.conftest import NOON
-from tests.workers.prober.point_server import PointServer, answers, smil
+from tests.workers.health.point_server import PointServer, answers, smil
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

@@ -16,13 +16,13 @@ from api.cli.time_line import bar, clock, time_line, whole_length
 from api.wiring.core import Core
 from domain.composition.handlers import NewComposition
 from domain.composition.values import CompositionKind, Item, ItemType, Marker, MarkerType, Playlist
+from domain.event.changes import EventChanges
+from domain.event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
+from domain.event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from domain.kernel.ports import Invocation
-from domain.media_event.changes import EventChanges
-from domain.media_event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
-from domain.media_event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from tests.domain.composition.compositions_given import EVENT, OTHER, SOURCE, item, marked, playlist
 from tests.projections.feeding import do
-from tests.workers.timekeeper.keeping import composition_handlers
+from tests.workers.event.timekeeper.keeping import composition_handlers
 
 FILM = playlist(
     item(end="00:00:10"),

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 _OF_WORKERS = (
-    "workers.jobs.scheduler",
-    "workers.jobs.controller",
-    "workers.jobs.task_worker",
-    "workers.jobs.step_executor",
-    "workers.webhooks.fanout",
-    "workers.callbacks.fanout",
-    "workers.deliveries.sender",
+    "workers.job.scheduler",
+    "workers.job.controller",
+    "workers.job.task_worker",
+    "workers.job.step_executor",
+    "workers.webhook.fanout",
+    "workers.webhook.callbacks.fanout",
+    "workers.webhook.sender.sender",
     "workers.adapters.kafka.relay",
 )
 _LARGE_AND_RARE = ("fastapi", "starlette", "kafka", "boto3", "botocore")
@@ -80,8 +80,10 @@ def test_the_api_starts_without_packages_that_it_seldom_needs(api_process: set[s
 
 
 def test_a_worker_role_imports_neither_the_api_nor_the_other_roles(webhooks_process: set[str]) -> None:
-    assert "workers.webhooks.fanout" in webhooks_process
-    assert below(webhooks_process, *_OF_THE_API, "workers.jobs", "workers.callbacks", "workers.deliveries.sender") == set()
+    assert "workers.webhook.fanout" in webhooks_process
+    assert (
+        below(webhooks_process, *_OF_THE_API, "workers.job", "workers.webhook.callbacks", "workers.webhook.sender.sender") == set()
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,27 +17,26 @@ from api.cli.main import main
 from api.cli.polling import retry_unavailable
 from api.cli.printable import printable
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, StartVodJob
+from domain.event.values import VodWorkflow
 from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
-from domain.job.secrets import JobSecrets
+from domain.job.handlers import JobSecrets
 from domain.job.values import JobState, Result, Submission, TaskPlan
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, StartVodJob
-from domain.media_event.values import VodWorkflow
 from projections.job.log_lines import Line, Progress, write
-from projections.job.numbers import JobNumbers
-from projections.job.queue import Run
+from projections.job.queue import JobNumbers, Run
 from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.engine.jobs_given import NEVER, complete, do, fail, start
 from tests.conftest import NOON
 from tests.projections.log.helpers import rows, until
-from tests.workers.jobs.engine import Engine
+from tests.workers.job.engine import Engine
 from workers.adapters.keyfiles import master_key
-from workers.jobs.registry import builtin
+from workers.job.registry import builtin
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

@@ -17,11 +17,10 @@ from api.wiring.core import Core
 from domain.job.commands import CompleteTask, StartTask
 from domain.job.values import Result
 from projections.job.log_lines import Progress, write
-from projections.job.numbers import JobNumbers
-from projections.job.queue import Run
+from projections.job.queue import JobNumbers, Run
 from tests.api.engine.jobs_given import do, start
 from tests.forked import ROOT, Forked
-from tests.workers.jobs.engine import Engine
+from tests.workers.job.engine import Engine
 
 SOON = 60.0
 

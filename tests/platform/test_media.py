@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from api.cli.main import main
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import EventState
-from projections.job.numbers import JobNumbers
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState
+from projections.job.queue import JobNumbers
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
-from tests.workers.jobs.counted import film, numbers
-from tests.workers.jobs.engine import ENGINE, Engine, once, process
-from workers.bucket_ports import BucketAddress
+from tests.workers.job.counted import film, numbers
+from tests.workers.job.engine import ENGINE, Engine, once, process
+from workers.ports.buckets import BucketAddress
 
 Migrated = tuple[str, str | None]
 Said = tuple[int, str, str]

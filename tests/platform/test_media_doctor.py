@@ -15,7 +15,7 @@ from workers.adapters.ffmpeg import find
 from workers.adapters.program_verdicts import Verdicts
 
 _OPTION = re.compile(r'"-([a-z_]+)(?::[^" ]*)?"')
-_USERS = ("workers/media", "workers/jobs/workflows", "workers/adapters/encoders", "workers/adapters/pushes")
+_USERS = ("workers/media", "workers/job/workflows", "workers/adapters/encoders", "workers/adapters/pushes")
 
 
 def bundled(name: str) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
-from projections.kernel.builds import BUILD
+from projections.kernel.schema.builds import BUILD
 from tests.postgres import new_database
 from tests.projections.feeding import event
 from workers.adapters.embedded_postgres import EmbeddedPostgres

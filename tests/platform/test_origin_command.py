@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from api.cli.main import main
-from domain.configuration.point_token import PointToken, Use, read_point_token
+from domain.channel.point_token import PointToken, Use, read_point_token
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 from workers.origin.recordings import Point

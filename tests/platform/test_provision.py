@@ -13,8 +13,8 @@ import pytest
 from api.cli.main import main
 from api.wiring.core import Core
 from domain.provision.values import ProvisionState
-from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
-from tests.workers.provisioning.provisioned import Provisioning, reconciling
+from tests.workers.provision.memory_provisioner import MemoryProvisioner
+from tests.workers.provision.provisioned import Provisioning, reconciling
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

@@ -16,13 +16,13 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import Mp4State
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent
-from domain.media_event.values import Mp4State
 from projections.publication.queries import PublicationQueries
 from tests.api.asking import logged
-from tests.workers.jobs.engine import ENGINE, SOON, process
+from tests.workers.job.engine import ENGINE, SOON, process
 from workers.adapters.step_account import program_account
 
 Migrated = tuple[str, str | None]

@@ -14,9 +14,9 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.values import EventState
-from tests.workers.sessions.memory import World, an_event, channel_of, go_live, member, rows, until
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState
+from tests.workers.session.memory import World, an_event, channel_of, go_live, member, rows, until
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from api.wiring.settings import VARIABLES, Settings
+from api.wiring.settings import MASK, VARIABLES, Settings
 from api.wiring.settings_checks import SettingsError
-from api.wiring.settings_listing import MASK
-from workers.bucket_ports import BucketAddress
+from workers.ports.buckets import BucketAddress
 
 ADMIN_KEY = "a-very-secret-admin-key"
 URL = "postgresql://ledger:pass%40word@db.example:5433/media?sslmode=require"

@@ -12,11 +12,11 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
-from projections.job.numbers import JobNumbers
-from projections.kernel.builds import BUILD
+from projections.job.queue import JobNumbers
+from projections.kernel.schema.builds import BUILD
 from tests.api.engine.jobs_given import fail, start
 from tests.projections.feeding import event
-from tests.workers.jobs.engine import Engine
+from tests.workers.job.engine import Engine
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

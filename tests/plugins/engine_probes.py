@@ -6,8 +6,8 @@ import os
 import time
 from typing import Any, NoReturn
 
-from workers.jobs.context import StepCancelled, StepContext, StepFailed, StepResult
-from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.job.context import StepCancelled, StepContext, StepFailed, StepResult
+from workers.job.workflow import JobParameters, Step, Workflow
 
 Context = StepContext[Any]
 

@@ -8,18 +8,18 @@ from uuid import UUID
 import psycopg
 
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent
-from domain.media_event.values import EventState
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import Record, RegisterRecord
-from projections.kernel.database import Database
-from projections.kernel.view import View
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.record import Record, RegisterRecord
+from projections.kernel.database.database import Database
+from projections.kernel.schema.view import View
 
 R = TypeVar("R", bound=AggregateRoot)
 

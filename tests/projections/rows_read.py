@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from projections.kernel.connection import Connection
-from projections.kernel.database import Database
+from projections.kernel.database.connection import Connection
+from projections.kernel.database.database import Database
 
 
 class CountingDatabase(Database):

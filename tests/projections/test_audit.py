@@ -9,12 +9,12 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.event.values import EventState
 from domain.kernel.cause import Cause
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
-from domain.media_event.values import EventState
-from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord
+from domain.record.kinds.room import Room
+from domain.record.record import AmendRecord
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
 from tests.projections.feeding import do, room
 

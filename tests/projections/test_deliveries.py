@@ -11,13 +11,13 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
-from domain.records.record import AmendRecord, RegisterRecord
+from domain.record.record import AmendRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
-from projections.deliveries.endpoint_health import EndpointHealthChange, Health
-from projections.deliveries.keys import SHARDS, Source, shard_of
-from projections.deliveries.redelivery import Redelivery
-from projections.deliveries.store import (
+from projections.webhook.endpoint_health import EndpointHealthChange, Health
+from projections.webhook.keys import SHARDS, Source, shard_of
+from projections.webhook.redelivery import Redelivery
+from projections.webhook.store import (
     BEGINNING,
     CONSUMER,
     DELIVERED,
@@ -30,9 +30,9 @@ from projections.deliveries.store import (
     Place,
     QueueRequest,
 )
-from tests.projections.deliveries.finishing import finishing
 from tests.projections.feeding import do
 from tests.projections.rows_read import counting
+from tests.projections.webhook.finishing import finishing
 
 MEMBER = UUID(int=77)
 HOOK, OTHER, CALLBACK = UUID(int=1), UUID(int=2), UUID(int=24)

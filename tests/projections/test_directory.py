@@ -14,8 +14,8 @@ from psycopg.rows import TupleRow
 from api.wiring.core import Core
 from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
 from domain.client.names import DEMO_LOADER
-from projections.clients.directory import FRESH, ClientDirectory
-from projections.kernel.database import Database
+from projections.client.directory import FRESH, ClientDirectory
+from projections.kernel.database.database import Database
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do
 

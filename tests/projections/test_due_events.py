@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, RestoreEvent, StartEventOnSchedule
-from domain.media_event.events import Rescheduled
-from domain.media_event.values import EventState
-from projections.media_event.due import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, RestoreEvent, StartEventOnSchedule
+from domain.event.events import Rescheduled
+from domain.event.values import EventState
+from projections.event.due import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, event
 

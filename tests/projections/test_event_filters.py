@@ -10,19 +10,19 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, RestoreEvent
-from domain.media_event.values import EventState
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, RestoreEvent
+from domain.event.values import EventState
 from domain.provision.values import ProvisionState
-from domain.records.kinds.category import Category
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.event_type import EventType
-from domain.records.kinds.flow import Flow
-from domain.records.kinds.tag import Tag
-from domain.records.record import DeleteRecord
-from projections.kernel.page import Window
-from projections.media_event.filters import ORDER_COLUMNS, EventFilter
-from projections.media_event.queries import EventQueries
-from projections.records.references import Links
+from domain.record.kinds.category import Category
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.event_type import EventType
+from domain.record.kinds.flow import Flow
+from domain.record.kinds.tag import Tag
+from domain.record.record import DeleteRecord
+from projections.event.filters import ORDER_COLUMNS, EventFilter
+from projections.event.queries import EventQueries
+from projections.kernel.database.page import Window
+from projections.record.queries import Links
 from tests.conftest import HandClock
 from tests.projections.feeding import configured, do, event, record, room, tag
 

@@ -11,17 +11,17 @@ import pytest
 from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log import log_watcher
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import HEAD, head, read
-from projections.records.references import Links
+from projections.record.queries import Links
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from tests.workers.following import followed

@@ -11,9 +11,9 @@ import pytest
 
 from api.wiring.core import Core
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed
-from projections.kernel.database import APP_ROLE
+from projections.kernel.database.database import APP_ROLE
 from projections.log.idempotency import IdempotencyRecords
-from projections.logbook.logbook import Level, Logbook, LogEntry, LogFilter
+from projections.log_store.log_store import Level, Logbook, LogEntry, LogFilter
 from tests.conftest import NOON, HandClock
 
 SECOND = timedelta(seconds=1)

@@ -12,12 +12,9 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from projections.publishing_points.lost_recordings import LostRecordings
-from projections.publishing_points.orderers import Orderers
-from projections.publishing_points.own_points import OwnPoints
-from projections.publishing_points.point_owners import PointOwners
-from projections.publishing_points.points import ChannelPointsReader
-from projections.records.queries import RecordQueries
+from projections.publishing_point.own_points import LostRecordings, OwnPoints, PointOwners
+from projections.publishing_point.points import ChannelPointsReader, Orderers
+from projections.record.queries import RecordQueries
 from tests.conftest import introduce
 
 OWN = "http://own.test/origin/live/"
@@ -96,7 +93,7 @@ async def test_published_points_stay_published_while_the_database_does_not_answe
         raise TimeoutError
 
     monkeypatch.setattr(studio.core.database, "rows", away)
-    monkeypatch.setattr("projections.publishing_points.own_points.FRESH", 0.0)
+    monkeypatch.setattr("projections.publishing_point.own_points.FRESH", 0.0)
     assert await running.is_published("news")
     assert await running.runs(7), "its token tells, until it ends"
     assert not await running.is_published("rehearsal")

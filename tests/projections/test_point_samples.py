@@ -10,8 +10,8 @@ import pytest
 
 from api.wiring.core import Core
 from projections.consumers.leases import ShardLeases
-from projections.publishing_points.queries import PointStates
-from projections.publishing_points.samples import CONSUMER, PointKey, Sample, Samples
+from projections.publishing_point.queries import PointStates
+from projections.publishing_point.samples import CONSUMER, PointKey, Sample, Samples
 
 CHANNEL = UUID(int=7)
 FIRST, SECOND = PointKey(CHANNEL, 0, 0), PointKey(CHANNEL, 0, 1)

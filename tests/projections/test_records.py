@@ -7,10 +7,10 @@ from uuid import UUID
 from api.wiring.catalogue import RECORD_VIEW, RECORDS
 from api.wiring.core import Core
 from domain.kernel.ports import Invocation, Plan
-from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.kinds.room import Room
+from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, room, table, tag
 from tests.projections.rows_read import counting

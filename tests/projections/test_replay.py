@@ -9,12 +9,12 @@ import pytest
 
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.values import EventState
 from domain.kernel.mapper import EventMapper
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
-from domain.media_event.values import EventState
-from domain.records.kinds.category import Category
+from domain.record.kinds.category import Category
 from projections.audit.replay import Replay, Replayed
-from projections.kernel.view import View
+from projections.kernel.schema.view import View
 from tests.projections.feeding import as_superuser, do, event, record, room, tag
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from api.wiring.core import Core
 from projections.audit.user_audit_log import UserAuditLog
-from projections.kernel.page import Page
+from projections.kernel.database.page import Page
 from projections.log.reader import read
-from projections.logbook.logbook import Level, LogEntry, LogFilter
+from projections.log_store.log_store import Level, LogEntry, LogFilter
 from tests.conftest import introduce
 from tests.projections.feeding import as_superuser, event, room
 

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.media_event.values import EventState
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState
+from domain.event.values import EventState
 from projections.audit.verify import Verification, verify
 from tests.projections.feeding import as_superuser, do, event, room
 

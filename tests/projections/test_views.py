@@ -11,22 +11,22 @@ import pytest
 from api.wiring.catalogue import RECORD_VIEW, migrations, views
 from api.wiring.core import Core
 from domain.client.commands import DeleteClient, IssueClientKey, NewKey, RegisterClient
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.values import EventDetails, EventState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import system_clock
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
-from domain.media_event.values import EventDetails, EventState
-from domain.records.kinds.category import Category
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.event_type import EventType
-from domain.records.kinds.flow import Flow
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, DeleteRecord
+from domain.record.kinds.category import Category
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.event_type import EventType
+from domain.record.kinds.flow import Flow
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.record import AmendRecord, DeleteRecord
 from domain.redaction.aggregate import Redaction
-from projections.clients.view import CLIENT_VIEW
-from projections.kernel.arrays import bigints, booleans, byte_strings, instants, texts, uuids
-from projections.kernel.view import View
-from projections.media_event.view import EVENT_VIEW, search_text
+from projections.client.view import CLIENT_VIEW
+from projections.event.view import EVENT_VIEW, search_text
+from projections.kernel.database.arrays import bigints, booleans, byte_strings, instants, texts, uuids
+from projections.kernel.schema.view import View
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import configured, do, event, record, room, table, tag
 

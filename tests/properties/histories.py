@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
 from domain.destination.targets import Target
-from domain.kernel.command import Command
-from domain.kernel.encryption import SecretRef
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import (
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import (
     AddFlowTask,
     AddOrUpdateEvent,
     AmendEvent,
@@ -43,10 +41,12 @@ from domain.media_event.commands import (
     SyncVodMetadata,
     TakeChannel,
 )
-from domain.media_event.facets import Particulars
-from domain.media_event.values import AudioInput, EventState, Mp4State, VodFile, VodJobEnd, VodResult, VodWorkflow
-from domain.records.configured import ConfiguredRecord, SentConfiguration
-from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.event.facets import Particulars
+from domain.event.values import AudioInput, EventState, Mp4State, VodFile, VodJobEnd, VodResult, VodWorkflow
+from domain.kernel.command import Command
+from domain.kernel.encryption import SecretRef
+from domain.record.configured import ConfiguredRecord, SentConfiguration
+from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 keys = st.integers(1, 4).map(lambda number: UUID(int=number))

@@ -12,15 +12,15 @@ from pydantic_core import from_json, to_json
 
 from api.wiring.catalogue import AGGREGATES, RECORDS, catalogue
 from domain.client.aggregate import Client
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState
+from domain.event.events import ForceStopped, NotificationForced
+from domain.event.facets import Particulars
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
 from domain.kernel.event import DomainEvent, FirstEvent
 from domain.kernel.mapper import EventMapper
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.media_event.events import ForceStopped, NotificationForced
-from domain.media_event.facets import Particulars
 from tests.golden.samples import example
 from tests.properties.histories import client_lives, event_commands, record_commands
 

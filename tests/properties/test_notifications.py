@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification, ForceStopEvent
+from domain.event.values import EventDetails
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
 from domain.kernel.ports import Invocation
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification, ForceStopEvent
-from domain.media_event.values import EventDetails
-from domain.records.kinds.chapter_point import ChapterPoint
-from domain.records.kinds.custom_property import ChapterPointProperty
-from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.kinds.chapter_point import ChapterPoint
+from domain.record.kinds.custom_property import ChapterPointProperty
+from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.log.executor import CommandExecutor
 from projections.log.reader import head
 from tests.conftest import NOON
 from tests.properties.histories import event_commands
 from tests.properties.test_views import afresh
-from tests.workers.webhooks.feeding import fed
+from tests.workers.webhook.feeding import fed
 
 EVENTS = [UUID(int=number) for number in (1, 2)]
 WEBHOOKS = [UUID(int=number) for number in (101, 102)]

@@ -17,8 +17,7 @@ from workers.media.errors import Unreadable
 from workers.media.fragment_stream import FragmentStream, Piece
 from workers.media.fragments import read_fragments, read_init
 from workers.origin.incoming_playlist import IncomingPlaylist, MasterPlaylist, read_playlist
-from workers.origin.limits import MOST_PLAYLIST
-from workers.origin.refusals import UploadRefused
+from workers.origin.limits import MOST_PLAYLIST, UploadRefused
 
 STREAM = init(AVC) + fragment(0) + fragment(1) + box("free", b"x" * 20) + fragment(2) + box("mfra")
 MEDIA = b"""#EXTM3U

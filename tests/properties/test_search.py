@@ -9,14 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from api.wiring.core import Core
+from projections.event.filters import EventFilter, list_query
+from projections.event.queries import EventQueries
+from projections.event.view import EVENT_SEARCH
 from projections.job.queries import JobFilter, JobQueries
-from projections.job.search import JOB_SEARCH
-from projections.kernel.page import Window
-from projections.kernel.search import CONSUMER
+from projections.job.view import JOB_SEARCH
+from projections.kernel.database.page import Window
+from projections.kernel.sql.search import CONSUMER
 from projections.log import reader
-from projections.media_event.filters import EventFilter, list_query
-from projections.media_event.queries import EventQueries
-from projections.media_event.search import EVENT_SEARCH
 from tests.projections.feeding import event
 from tests.projections.job.jobs_made import accept
 from tests.properties.test_views import LIVE, afresh

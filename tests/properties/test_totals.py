@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from api.wiring.catalogue import views
 from api.wiring.core import Core
+from domain.event.values import EventState
 from domain.kernel.command import Command
-from domain.media_event.values import EventState
-from projections.kernel.database import Database
-from projections.kernel.tallies import Tallies
+from projections.event.filters import EventFilter, Ids, list_query
+from projections.event.totals import tallied
+from projections.event.view import EVENT_VIEW
+from projections.kernel.database.database import Database
+from projections.kernel.sql.tallies import Tallies
 from projections.log.rebuild import Rebuilder
-from projections.media_event.filters import EventFilter, Ids, list_query
-from projections.media_event.totals import tallied
-from projections.media_event.view import EVENT_VIEW
 from tests.properties.histories import moments
 from tests.properties.test_views import KEYS, LIVE, afresh, carried_out, traffic
 

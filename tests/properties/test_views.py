@@ -14,22 +14,22 @@ from hypothesis import strategies as st
 
 from api.wiring.catalogue import RECORDS, views
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
-from domain.media_event.aggregate import MediaEvent
-from domain.records.kinds.category import Category
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from projections.kernel.database import Database
+from domain.record.kinds.category import Category
+from domain.record.kinds.custom_property import CategoryProperty
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from projections.event.view import EVENT_VIEW
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.media_event.view import EVENT_VIEW
-from projections.records.references import Links
+from projections.record.queries import Links
 from tests.conftest import HandClock
 from tests.postgres import empty
 from tests.projections.feeding import shown, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent
 from workers.kernel.log_feed import LogFeed

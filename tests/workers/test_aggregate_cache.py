@@ -10,10 +10,10 @@ from uuid import UUID
 
 from pydantic_core import from_json, to_json
 
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.decision import decide
 from domain.kernel.event import DomainEvent
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent
 from projections.log.streams import Streams
 from projections.log.weighed import memory_of
 from tests.conftest import NOON

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
-from domain.media_event.aggregate import MediaEvent
+from domain.event.aggregate import MediaEvent
 from projections.consumers.leases import ShardLeases
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent

@@ -15,8 +15,8 @@ import uvloop
 from workers.adapters.ffmpeg import FRESH, Ffmpeg, find, libraries, version
 from workers.adapters.program_verdicts import Verdicts
 from workers.adapters.step_account import NAME, program_account
-from workers.jobs.transcoder_check import TranscoderCheck
-from workers.ports import Transcoder
+from workers.job.transcoder_check import TranscoderCheck
+from workers.ports.media import Transcoder
 
 MISSING = "The program ffmpeg is not installed on this machine: install medialedger[media], or ffmpeg 8 on PATH."
 ENCODERS = " V....D libx264  H.264\\n A....D aac  AAC\\n"

@@ -12,14 +12,14 @@ import pytest
 from api.wiring.catalogue import DAY_TABLES, removals
 from api.wiring.core import Core
 from api.wiring.settings import Settings
-from projections.deliveries.queries import DeliveryFilter, DeliveryQueries
-from projections.deliveries.redelivery import Redelivery
-from projections.deliveries.store import DELIVERED, PENDING
 from projections.job.log_lines import Line, write
-from projections.logbook.logbook import Level, Logbook
+from projections.log_store.log_store import Level, Logbook
+from projections.webhook.queries import DeliveryFilter, DeliveryQueries
+from projections.webhook.redelivery import Redelivery
+from projections.webhook.store import DELIVERED, PENDING
 from tests.conftest import HandClock
-from tests.projections.deliveries.finishing import finishing
 from tests.projections.log.helpers import rows, until
+from tests.projections.webhook.finishing import finishing
 from workers import retention as module
 from workers.retention import Retention
 

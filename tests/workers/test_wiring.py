@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from api.wiring.core import Core
 from domain.kernel.encryption import SecretCipher
-from domain.records.record import DeleteRecord
+from domain.record.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.handlers import WebhookHandlers
-from projections.logbook.logbook import Logbook
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
+from projections.event.queries import EventQueries
+from projections.log_store.log_store import Logbook
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.projections.feeding import do, record
 from tests.projections.log.helpers import rows
-from workers.deliveries.disabling import Disabling
+from workers.webhook.sender.disabling import Disabling
 
 TOPICS = (
     "SELECT topic, state::text FROM (SELECT topic, convert_from(state, 'utf8') AS state, position FROM events) e ORDER BY position"

@@ -13,14 +13,14 @@ import pytest
 
 from api.wiring.catalogue import WORKER_ROLES
 from domain.destination.targets import Target
-from domain.records.kinds.quiet import Quiet, QuietDetails
-from domain.records.row import RecordRow
+from domain.record.kinds.quiet import Quiet, QuietDetails
+from domain.record.ports import RecordRow
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import REFUSAL, QuietMode
-from workers.ports import OutboundRefused
-from workers.target_ports import TargetFailed
+from workers.ports.outbound import OutboundRefused
+from workers.ports.targets import TargetFailed
 from workers.wiring import MakeWorkers, SharedWorkers, Worker, WorkerContext, Workers
 
 

@@ -22,8 +22,8 @@ from typing import ClassVar, Final
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from projections.kernel.background_task import BackgroundTask, start_task
-from workers.playout_ports import ITEM_LIMITS, ItemLimits, Unplayable
-from workers.ports import OutboundFailed, OutboundRefused
+from workers.playout.ports import ITEM_LIMITS, ItemLimits, Unplayable
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 Fetch = Callable[[Path, int], Awaitable[None]]
 """Writes the file, at most this many bytes."""

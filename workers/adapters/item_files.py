@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,16 +17,45 @@ from uuid import UUID
 
 from domain.asset.times import from_start
 from domain.composition.values import Item, ItemType
+from domain.event.ports import EventLookup
+from domain.event.stream_start import stream_start
 from domain.kernel.errors import Malformed, Refused, Unavailable
 from domain.kernel.media_files import MediaFiles
 from domain.kernel.stream_time import StreamPoint, stream_point
-from domain.media_event.ports import EventLookup
-from domain.media_event.stream_start import stream_start
 from projections.kernel.background_task import TRANSIENT
-from workers.adapters.below_root import NotThere, open_below
 from workers.adapters.item_cache import Fetch, ItemCache
-from workers.playout_ports import OpenedItem, Unplayable
-from workers.ports import Download, MediaSource
+from workers.playout.ports import OpenedItem, Unplayable
+from workers.ports.media import MediaSource
+from workers.ports.outbound import Download
+
+
+class NotThere(Exception):
+    """Raised when there is no such file. The message is the end of a sentence, without the path."""
+
+
+def open_below(root: Path, name: str) -> int:
+    """Return the descriptor of a regular file. Raises `NotThere`."""
+    *folders, last = name.split("/")
+    if not name or any(not part or part.startswith(".") or "\0" in part for part in (*folders, last)):
+        raise NotThere("must be the path of a file below the media root")
+    folder_descriptor = -1
+    try:
+        folder_descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        for folder in folders:
+            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder_descriptor)
+            os.close(folder_descriptor)
+            folder_descriptor = inner
+        descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_descriptor)
+    except (OSError, ValueError):
+        raise NotThere("there is no such file that can be read below the media root") from None
+    finally:
+        if folder_descriptor >= 0:
+            os.close(folder_descriptor)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotThere("it is not a regular file")
+    return descriptor
+
 
 _URL: Final = re.compile("https?://", re.IGNORECASE)
 

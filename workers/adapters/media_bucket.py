@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from domain.kernel.media_files import MediaFile, is_published_path
-from workers.bucket_ports import ObjectStore, StoredObject
+from workers.ports.buckets import ObjectStore, StoredObject
 
 _LONGEST_KEY = 1024
 """S3's limit for a key in bytes."""

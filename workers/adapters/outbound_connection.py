@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from aiohttp.abc import ResolveResult
 
 from workers.adapters.outbound_guard import Guard, NotPublic
-from workers.ports import OutboundFailed
+from workers.ports.outbound import OutboundFailed
 
 
 async def connect(guard: Guard, addresses: Sequence[ResolveResult], *, name: str | None) -> tuple[StreamReader, StreamWriter]:

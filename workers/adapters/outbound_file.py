@@ -12,7 +12,7 @@ from pathlib import Path
 from re import compile as regex
 from typing import Final
 
-from workers.ports import DownloadStart, OutboundFailed
+from workers.ports.outbound import DownloadStart, OutboundFailed
 
 _CONTENT_RANGE: Final = regex(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _LENGTH: Final = regex(r"\d{1,18}")

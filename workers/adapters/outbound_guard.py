@@ -19,7 +19,7 @@ from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from workers.ports import OutboundRefused
+from workers.ports.outbound import OutboundRefused
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -29,7 +29,7 @@ from workers.adapters.outbound_connection import connect, connect_socket
 from workers.adapters.outbound_file import Receiving
 from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
-from workers.ports import NO_HEADERS, Downloaded, DownloadStart, OutboundFailed, OutboundRefused, Reply
+from workers.ports.outbound import NO_HEADERS, Downloaded, DownloadStart, OutboundFailed, OutboundRefused, Reply
 
 CONNECT_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 4.0  # many servers close after five; a request that meets the close is lost

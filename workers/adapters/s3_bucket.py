@@ -24,7 +24,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from domain.kernel.errors import Unavailable
-from workers.bucket_ports import BucketAddress, Completion, StoredObject
+from workers.ports.buckets import BucketAddress, Completion, StoredObject
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from projections.audit.index import fill
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 
 class AuditIndex(BackgroundTask):

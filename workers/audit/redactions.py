@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 
 from projections.audit.redactor import Redactor
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 
 _LOCK: Final = 0x6D6C207265646163  # "ml redac"

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from projections.audit.chain import Link
 from projections.audit.verify import Extent, Verification, verify
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 
 _LOCK: Final = 0x6D6C20766572  # "ml ver"
 _PART: Final = 20_000

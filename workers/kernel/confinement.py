@@ -27,7 +27,7 @@ PROCESSES: Final = 512
 NICE: Final = 10
 """The increment of the nice value: the API, the workers and the database of this machine take precedence."""
 PROCESSOR_SECONDS: Final = 24 * 3600
-"""Seconds of processor time for one step in the process itself. Programs have less: see `workers.jobs.programs`."""
+"""Seconds of processor time for one step in the process itself. Programs have less: see `workers.job.programs`."""
 
 OPEN_NETWORK: Final = "steps have the network, also where they do not need it: this system allows no network namespace"
 OPEN_FILES: Final = "steps can read what their user can, the master key too if that is the product's: this kernel has no Landlock"

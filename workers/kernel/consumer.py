@@ -25,7 +25,7 @@ from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import NOTHING, Assignment, LeaseLost, MemberState, ShardLease, ShardLeases, shard_of
 from projections.consumers.parked import ParkedRecords, park, stop_replay, unpark
 from projections.kernel.background_task import TRANSIENT, OperatorNeeded
-from projections.kernel.database import Database, unavailable
+from projections.kernel.database.database import Database, unavailable
 from projections.kernel.tracing import UNTRACED, Tracer, trace_parents
 from projections.log import reader
 from projections.log.reader import LoggedEvent

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from projections.consumers.leases import shard_of
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.kernel.sizes import MIB
 from projections.log import reader
 from projections.log.log_watcher import LogWatcher

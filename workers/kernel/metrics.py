@@ -8,10 +8,131 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from workers.kernel.confinement import OPEN_FILES, OPEN_NETWORK
-from workers.kernel.playout_metrics import PlayoutMetrics
-from workers.kernel.point_metrics import PointMetrics
 from workers.kernel.provision_metrics import ProvisionMetrics
-from workers.kernel.session_metrics import SessionMetrics
+
+
+class SessionMetrics:
+    """The metrics of sessions. Labels are kinds of sessions."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = CollectorRegistry() if registry is None else registry
+        self._starts = Counter(
+            "medialedger_session_starts",
+            "Starts of sessions; failed: the session could not be started",
+            ("kind", "outcome"),
+            registry=registry,
+        )
+        self._restarts = Counter(
+            "medialedger_session_restarts",
+            "Sessions that ended unexpectedly and were to be restarted",
+            ("kind",),
+            registry=registry,
+        )
+        self._given_up = Counter(
+            "medialedger_sessions_given_up",
+            "Sessions that are not restarted until the next order",
+            ("kind",),
+            registry=registry,
+        )
+
+    def declare(self, kind: str) -> None:
+        """Create the counters of this kind with the value zero, so that the first start is an increase."""
+        for outcome in ("started", "failed"):
+            self._starts.labels(kind, outcome)
+        self._restarts.labels(kind)
+        self._given_up.labels(kind)
+
+    def started(self, kind: str) -> None:
+        self._starts.labels(kind, "started").inc()
+
+    def start_failed(self, kind: str) -> None:
+        self._starts.labels(kind, "failed").inc()
+
+    def restarted(self, kind: str) -> None:
+        self._restarts.labels(kind).inc()
+
+    def given_up(self, kind: str) -> None:
+        self._given_up.labels(kind).inc()
+
+
+_LATE: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0)
+_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0)
+_STATES: Final = ("idle", "starting", "started", "stopping", "stopped", "silent")
+
+
+class PointMetrics:
+    """The metrics of samples. Labels are the documented states of servers, never other words that they send."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._samples = Counter(
+            "medialedger_point_samples",
+            "Samples of publishing points, by the reported state; silent: none was reported",
+            ("state",),
+            registry=registry,
+        )
+        self._seconds = Histogram("medialedger_point_sample_seconds", "How long samples took", buckets=_SECONDS, registry=registry)
+        self._late = Histogram("medialedger_point_sample_late_seconds", "How late samples began", buckets=_LATE, registry=registry)
+        self._put_off = Counter(
+            "medialedger_point_samples_put_off",
+            "Samples of slow points that were postponed, since too many slow ones were in progress",
+            registry=registry,
+        )
+        self._watched = Gauge("medialedger_points_watched", "Publishing points that the process samples", registry=registry)
+
+    def sampled(self, state: str, *, seconds: float) -> None:
+        self._samples.labels(state if state in _STATES else "other").inc()
+        self._seconds.observe(seconds)
+
+    def started(self, *, late: float) -> None:
+        self._late.observe(max(late, 0.0))
+
+    def put_off(self) -> None:
+        self._put_off.inc()
+
+    def watched(self, points: int) -> None:
+        self._watched.set(points)
+
+
+PLAYED: Final = "played"
+SKIPPED: Final = "skipped"
+
+
+class PlayoutMetrics:
+    """The metrics of all playouts of the process together."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = CollectorRegistry() if registry is None else registry
+        self._items = Counter(
+            "medialedger_playout_items",
+            "Items of playlists that went on the air, or were skipped because they could not be played",
+            ("outcome",),
+            registry=registry,
+        )
+        self._repeated = Counter(
+            "medialedger_playout_repeated_frames",
+            "Frames that were shown again because the next frame of the item was late",
+            registry=registry,
+        )
+        self._late = Gauge(
+            "medialedger_playout_late_seconds",
+            "Delay behind the clock of the playout that was checked last",
+            registry=registry,
+        )
+        for outcome in (PLAYED, SKIPPED):
+            self._items.labels(outcome)
+
+    def played(self) -> None:
+        self._items.labels(PLAYED).inc()
+
+    def skipped(self) -> None:
+        self._items.labels(SKIPPED).inc()
+
+    def repeated(self) -> None:
+        self._repeated.inc()
+
+    def late(self, seconds: float) -> None:
+        self._late.set(seconds)
+
 
 _STEP_SECONDS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400)
 _ATTEMPT_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0)

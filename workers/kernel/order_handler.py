@@ -11,7 +11,7 @@ from psycopg.rows import TupleRow
 
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from projections.effects.orders import NewOrder, insert
+from projections.consumers.orders import NewOrder, insert
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from domain.kernel.cause import Cause
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation
-from projections.effects.orders import AT_ONCE, Order, Orders
+from projections.consumers.orders import AT_ONCE, Order, Orders
 from projections.kernel.background_task import BackgroundTask
 from projections.kernel.tracing import UNTRACED, Tracer, within
 from workers.kernel.wakeups import Waker

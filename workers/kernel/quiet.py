@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from domain.records.kinds.quiet import Quiet
-from projections.records.queries import RecordQueries
-from workers.ports import OutboundRefused
+from domain.record.kinds.quiet import Quiet
+from projections.record.queries import RecordQueries
+from workers.ports.outbound import OutboundRefused
 
 REFUSAL: Final = "The installation is quiet: nothing leaves it until you run `medialedger quiet off`."
 

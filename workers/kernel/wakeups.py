@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Protocol
 
 from domain.kernel.errors import Unavailable
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log import reader
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import Changes

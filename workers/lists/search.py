@@ -13,8 +13,8 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.kernel.database import Database
-from projections.kernel.search import SearchIndex, grams
+from projections.kernel.database.database import Database
+from projections.kernel.sql.search import SearchIndex, grams
 from projections.log.reader import LoggedEvent
 
 Entries = Mapping[SearchIndex, Mapping[Any, set[int]]]

@@ -7,7 +7,7 @@ import time
 from typing import ClassVar, Final
 
 from projections.kernel.background_task import BackgroundTask
-from projections.kernel.tallies import Tallies
+from projections.kernel.sql.tallies import Tallies
 
 _EVERY: Final = 1.0
 _FORGET_EVERY: Final = 3600.0

@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from workers.media.boxes import Fields, boxes
 from workers.media.errors import Unreadable
+
+_SEQUENCE, _PICTURE = 7, 8
+_MOST: Final = 31
+"""The largest number of sequence parameter sets that a configuration can hold."""
+_LONGEST: Final = 0xFFFF
+
+
+def configuration(sample: bytes | memoryview, before: bytes) -> bytes:
+    """Return the configuration for a sample whose units begin with lengths of four bytes. It is that of `before`, unless the sample
+    has other parameter sets."""
+    sets = [bytes(unit) for unit in _units(memoryview(sample)) if unit[0] & 0x1F in (_SEQUENCE, _PICTURE)]
+    sequences = [unit for unit in dict.fromkeys(sets) if unit[0] & 0x1F == _SEQUENCE and len(unit) > 3]
+    pictures = [unit for unit in dict.fromkeys(sets) if unit[0] & 0x1F == _PICTURE]
+    if not sequences or not pictures or all(unit in before for unit in (*sequences, *pictures)):
+        return before
+    if len(sequences) > _MOST or len(pictures) > 0xFF or max(map(len, sets)) > _LONGEST:
+        return before
+    begin = bytes((1, *sequences[0][1:4], 0xFF, 0xE0 | len(sequences)))
+    return b"".join((begin, *map(_with_length, sequences), bytes((len(pictures),)), *map(_with_length, pictures)))
+
+
+def _with_length(unit: bytes) -> bytes:
+    return len(unit).to_bytes(2) + unit
+
+
+def _units(data: memoryview) -> Iterator[memoryview]:
+    at = 0
+    while at + 5 <= len(data):
+        size = int.from_bytes(data[at : at + 4])
+        if not size or at + 4 + size > len(data):
+            return
+        yield data[at + 4 : at + 4 + size]
+        at += 4 + size
+
+
+# AAC as a stream of frames that state their own length: ADTS, ISO/IEC 13818-7, 6.2. Such streams can be concatenated.
+
+SAMPLES: Final = 1024
+"""The number of samples in a frame."""
+_HEAD: Final = 7
+
+
+def frames(stream: bytes) -> Iterator[bytes]:
+    """Yield the frames of a stream. Raise `Unreadable` if it is not such a stream."""
+    at = 0
+    while at < len(stream):
+        head = stream[at : at + _HEAD]
+        size = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5 if len(head) == _HEAD else 0
+        if size < _HEAD or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or at + size > len(stream):
+            raise Unreadable("its frames of sound are broken")
+        yield stream[at : at + size]
+        at += size
+
 
 _VISUAL: Final = 78
 """The size in bytes of a visual sample entry before its boxes."""

@@ -9,9 +9,8 @@ from typing import Final
 
 from workers.media.errors import Unreadable
 from workers.media.hls import Entry, Playlist, read, text_of
-from workers.origin.limits import MOST_LISTED
+from workers.origin.limits import MOST_LISTED, RefusalReason, UploadRefused
 from workers.origin.names import relative
-from workers.origin.refusals import RefusalReason, UploadRefused
 
 _NEWEST: Final = 1_000
 """The number of entries that are read. Earlier entries were read when they were new: far fewer files that no playlist has listed

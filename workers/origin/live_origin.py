@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from domain.configuration.point_token import PointToken, read_point_token
+from domain.channel.point_token import PointToken, read_point_token
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import IngestKeys
 from workers.origin.ingest import Ingest
@@ -14,7 +14,7 @@ from workers.origin.limits import OriginLimits
 from workers.origin.playback import Playback
 from workers.origin.recordings import Points
 from workers.origin.room import RecordingStorage
-from workers.ports import MediaSource
+from workers.ports.media import MediaSource
 
 
 class LiveOrigin:

@@ -8,7 +8,7 @@ from posixpath import normpath
 from re import compile as regex
 from typing import Final
 
-from workers.origin.refusals import RefusalReason, UploadRefused
+from workers.origin.limits import RefusalReason, UploadRefused
 
 _SEGMENT: Final = regex(r"[A-Za-z0-9._-]{1,64}")
 _STREAMS: Final = regex(r"[Ss]treams\(([A-Za-z0-9._-]{1,64})\)")

@@ -20,9 +20,9 @@ from workers.media.errors import Unreadable
 from workers.media.fragments import Fragment, Init, read_fragments, read_init, read_moofs
 from workers.media.transport_stream import PACKET, is_packets
 from workers.origin.incoming_playlist import IncomingPlaylist, ListedSegment, MasterPlaylist, read_playlist
+from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.names import Upload
 from workers.origin.recordings import INCOMING, MOST_TRACKS, Point, Recording, put_text
-from workers.origin.refusals import RefusalReason, UploadRefused
 from workers.origin.track_index import Segment, TrackIndex, TrackInit, TrackWriter
 
 MOST_INIT: Final = 1024 * 1024

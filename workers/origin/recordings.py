@@ -21,8 +21,7 @@ from secrets import token_hex
 from threading import Lock, RLock
 from typing import Any, Final
 
-from workers.origin.limits import LEAST_SEGMENTS
-from workers.origin.refusals import RefusalReason, UploadRefused, session_replaced
+from workers.origin.limits import LEAST_SEGMENTS, RefusalReason, UploadRefused, session_replaced
 from workers.origin.track_index import TrackIndex, TrackWriter
 
 INCOMING: Final = "incoming"

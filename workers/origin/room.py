@@ -16,9 +16,8 @@ from typing import Final
 
 from projections.kernel.sizes import shown
 from workers.origin.knowledge import IsAwaited, PointDirectory
-from workers.origin.limits import OriginLimits
+from workers.origin.limits import OriginLimits, RefusalReason, UploadRefused
 from workers.origin.recordings import INCOMING, Point, Points, Recording
-from workers.origin.refusals import RefusalReason, UploadRefused
 from workers.origin.track_index import Segment
 
 PointRecording = tuple[Point, Recording]

@@ -18,8 +18,8 @@ from domain.composition.values import Item, ItemType
 from domain.kernel.clock import Clock
 from domain.kernel.ports import ServiceNotes
 from projections.kernel.background_task import TRANSIENT, run_forever, start_task
+from workers.playout.ports import ItemFiles, OpenedItem, Places, Playlists, PlayoutCounts, PlayoutPlaylist
 from workers.playout.schedule import Anchor, Due, Place, due, successor
-from workers.playout_ports import ItemFiles, OpenedItem, Places, Playlists, PlayoutCounts, PlayoutPlaylist
 
 LOOK: Final = 1.0
 """Seconds between two reads of the playlist, and between two writes of the place."""

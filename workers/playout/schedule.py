@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workers.playout_ports import PlayoutPlaylist
+from workers.playout.ports import PlayoutPlaylist
 
 
 @dataclass(frozen=True, slots=True)

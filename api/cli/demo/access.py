@@ -21,13 +21,13 @@ from api.wiring.startup import StartError
 from domain.client.handlers import API_KEY, ClientHandlers
 from domain.client.roles import Role
 from domain.kernel.errors import NotFound
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.destination import Destination
-from domain.records.kinds.room import Room
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.destination import Destination
+from domain.record.kinds.room import Room
 from domain.webhook.aggregate import Webhook
-from projections.media_event.filters import EventFilter
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
+from projections.event.filters import EventFilter
+from projections.event.queries import EventQueries
+from projections.record.queries import RecordQueries
 
 _FILE: Final = "demo-api-key"
 _REASON: Final = "demo"

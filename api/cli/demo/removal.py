@@ -13,7 +13,7 @@ from api.cli.demo.ledger import Change, Ledger, Step, wait_for_job
 from api.cli.demo.product import Refused
 from api.cli.demo.publishing import FOLDER, published_root
 from api.wiring.settings import Settings
-from workers.jobs import folders
+from workers.job import folders
 
 _WITH_FILES: Final = "?hardDelete=true"
 _PATHS: Final[Mapping[str, str]] = {

@@ -13,16 +13,16 @@ from api.media.asset.responses import Asset
 from api.media.event.responses import storage_urls
 from domain.asset.aggregate import Asset as AssetAggregate
 from domain.asset.row import AssetRow
+from domain.event import playback
+from domain.event.aggregate import MediaEvent
+from domain.event.playback.video_object import encoded, url_below
+from domain.event.ports import EventLookup
+from domain.event.published_files import is_withheld
+from domain.event.values import EventDetails
 from domain.kernel.ports import Outcome
-from domain.media_event import playback
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.playback.stream import encoded, url_below
-from domain.media_event.ports import EventLookup
-from domain.media_event.published_files import is_withheld
-from domain.media_event.values import EventDetails
-from domain.records.kinds.flow import Flow
+from domain.record.kinds.flow import Flow
 from projections.log.streams import Streams
-from projections.records.history import RecordHistory
+from projections.record.history import RecordHistory
 
 
 class _Storage(NamedTuple):

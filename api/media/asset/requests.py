@@ -21,9 +21,9 @@ from pydantic_core import PydanticCustomError
 from api.http.model import SentFile
 from api.kernel.pages import WHOLE, FreshQuery, Whole
 from api.kernel.wire import Between, Flag, Integer, Label, Listed, Name, NamedInt, Text, Wire
+from domain.asset.caption_handlers import LONGEST as LONGEST_LANGUAGE
 from domain.asset.caption_handlers import NewCaption
 from domain.asset.handlers import NewAsset
-from domain.asset.languages import LONGEST as LONGEST_LANGUAGE
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.track_filter import LONGEST, InvalidFilter, track_filter
@@ -32,8 +32,8 @@ from domain.job.values import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORIT
 from domain.kernel.errors import Malformed
 from domain.kernel.urls import check_url
 from projections.asset.queries import AssetPlace
-from projections.kernel.page import LARGEST
-from workers.jobs.media_paths import path_fault
+from projections.kernel.database.page import LARGEST
+from workers.job.media_paths import path_fault
 
 _EVENT: Final = "8f51eaa1-decb-4863-89d3-9eb99768c67b"
 _MOST: Final = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from api.engine.waiting_jobs import WaitingJobs
+from api.engine.job_counts import WaitingJobs
 from api.http.body import FORM, JSON
 from api.http.response import Response
 from api.http.router import Router

@@ -7,13 +7,12 @@ from api.http.router import Router
 from api.kernel.auth import ADMIN
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
-from api.media.client.requests import ConfigureDrmRequest
-from api.media.client.responses import ClientDrmSettings
+from api.media.client.routes import ClientDrmSettings, ConfigureDrmRequest
 from domain.client.aggregate import Client
 from domain.client.handlers import ClientHandlers
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from projections.clients.directory import ClientDirectory
+from projections.client.directory import ClientDirectory
 
 routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
 

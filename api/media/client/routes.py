@@ -2,19 +2,214 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.api_keys import new_api_key
 from api.kernel.auth import ADMIN
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
-from api.media.client.requests import AddClientRequest, ChangeClientRolesRequest, IssueApiKeyRequest
-from api.media.client.responses import AddedClient, ApiKey, Client, IssuedApiKey
+from api.kernel.wire import Between, Flag, Instant, Integer, Label, Text, Wire
 from domain.client import aggregate
 from domain.client.handlers import API_KEY, ClientHandlers
+from domain.client.roles import Role
+from domain.drm import settings
+from domain.drm.settings import DrmSettings
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from projections.clients.directory import ClientDirectory
+from projections.client.directory import ClientDirectory, ClientRow
+
+# Responses for clients: docs/reference/api/clients.md. An API key is in plain text only in the response that issues it.
+
+NEVER_USED: Mapping[str, datetime] = {}
+
+
+class ApiKey(Wire):
+    """An API key of a client, without its text."""
+
+    key_id: str = Field(description="The id of the key in calls; not secret.")
+    created_at: Instant = Field(description="The time when the key was issued.")
+    expires_at: Instant | None = Field(description="The time when the key stops working; null: never.")
+    last_used_at: Instant | None = Field(description="The time when the key was last used, to the minute; null if it never was.")
+
+    @classmethod
+    def of(cls, key: aggregate.ApiKey, last_used: Mapping[str, datetime]) -> ApiKey:
+        return cls.model_construct(
+            key_id=key.key_id,
+            created_at=key.created_at,
+            expires_at=key.expires_at,
+            last_used_at=last_used.get(key.key_id),
+        )
+
+
+class Client(Wire):
+    """A client: its roles and its API keys."""
+
+    name: str = Field(description="Name of the client.")
+    roles: list[str] = Field(description="Roles of the client: viewer, operator, auditor, keys, admin.")
+    created_at: Instant = Field(description="The time when the client was added; for a reused name, the last time.")
+    keys: list[ApiKey] = Field(description="API keys of the client, oldest first.")
+    trust_actor: bool = Field(description="True if it may name its end user in the header X-Actor.")
+
+    @classmethod
+    def of(cls, row: ClientRow, last_used: Mapping[str, datetime] = NEVER_USED) -> Client:
+        return cls.model_construct(
+            trust_actor=row.trust_actor,
+            **_fields(row.name, row.roles, created_at=row.created_at, keys=row.keys, last_used=last_used),
+        )
+
+    @classmethod
+    def of_aggregate(cls, client: aggregate.Client, last_used: Mapping[str, datetime] = NEVER_USED) -> Client:
+        fields = _fields(client.key, client.roles, created_at=client.registered_at, keys=client.keys, last_used=last_used)
+        return cls.model_construct(trust_actor=client.trust_actor, **fields)
+
+
+class AddedClient(Client):
+    """A new client with its first API key."""
+
+    key: str | None = Field(
+        description="API key of the new client; shown once; null when the answer is repeated under an Idempotency-Key."
+    )
+
+
+class IssuedApiKey(Wire):
+    """A new API key."""
+
+    key_id: str = Field(description="The id of the key in calls; not secret.")
+    key: str | None = Field(description="The new key; shown once; null when the answer is repeated under an Idempotency-Key.")
+    created_at: Instant = Field(description="The time when the key was issued.")
+    expires_at: Instant | None = Field(description="The time when the key stops working; null: never. Always null for a new key.")
+
+
+class ClientDrmSettings(Wire):
+    """The settings of the key provider's answers to a client."""
+
+    playready_la_url: str | None = Field(description="Licence address in PlayReady headers; null: none.")
+    widevine_provider: str | None = Field(description="Provider name in Widevine boxes; null: none.")
+    content_id_in_pssh: bool = Field(description="True if Widevine boxes hold the content id.")
+    fairplay_uri_template: str = Field(description="FairPlay key URI with placeholders.")
+    fairplay_key_format_versions: str = Field(description="KEYFORMATVERSIONS of FairPlay.")
+    fairplay_direct_plain_value: bool = Field(
+        description="True if a key requested for FairPlay is repeated in a PlainValue directly below ContentKey."
+    )
+    fairplay_hex_form: bool = Field(
+        description="True if a FairPlay key, and an IV that was not sent, is base64 of its 32 hexadecimal characters instead of "
+        "its 16 bytes."
+    )
+
+    @classmethod
+    def of(cls, drm: settings.DrmSettings) -> ClientDrmSettings:
+        return cls.model_construct(**asdict(drm))
+
+
+def _fields(
+    name: str,
+    roles: Iterable[str],
+    *,
+    created_at: datetime,
+    keys: Iterable[aggregate.ApiKey],
+    last_used: Mapping[str, datetime],
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "roles": list(roles),
+        "created_at": created_at,
+        "keys": [ApiKey.of(key, last_used) for key in keys],
+    }
+
+
+_CENTURY = 100 * 365 * 24 * 3600
+_FAIRPLAY_URI = DrmSettings().fairplay_uri_template
+
+Roles = Annotated[list[Role], Field(min_length=1)]
+
+
+class AddClientRequest(Wire):
+    """A new client."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "playout", "roles": ["operator"]}]})
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
+        description="1 to 64 of A-Z a-z 0-9 . _ -; upper and lower case differ; some names are reserved."
+    )
+    roles: Roles = Field(description="At least one of viewer, operator, auditor, keys, admin.")
+    trust_actor: Flag = Field(False, description="True if it may name its end user in the header X-Actor. Default false.")
+
+
+class ChangeClientRolesRequest(Wire):
+    """The roles of a client, and whether its end users are trusted."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"roles": ["operator", "keys"]}]})
+
+    roles: Roles = Field(description="The new roles of the client, at least one of viewer, operator, auditor, keys, admin.")
+    trust_actor: Flag | None = Field(
+        None, description="True if it may name its end user in the header X-Actor; absent or null: unchanged."
+    )
+
+
+class IssueApiKeyRequest(Wire):
+    """A new key, and the expiry of the client's other keys."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"expireOthersAfter": 86400}]})
+
+    expire_others_after: Annotated[Integer, Between(0, _CENTURY)] | None = Field(
+        default=None,
+        description="Seconds after which the client's other keys stop working, 0 for immediately; null or absent: they keep "
+        "working.",
+    )
+
+
+class ConfigureDrmRequest(Wire):
+    """Changes of DRM settings. An absent field stays unchanged; null sets the default."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "playreadyLaUrl": "https://drm.example/rightsmanager.asmx",
+                    "fairplayUriTemplate": "skd://fps.example/{content_id}?kid={kid}",
+                }
+            ]
+        }
+    )
+
+    playready_la_url: Text | None = Field(
+        default=None,
+        description="Licence address in PlayReady headers, an http or https URL of at most 512 characters; "
+        "null (the default): none.",
+    )
+    widevine_provider: Label | None = Field(
+        default=None, description="Provider name in Widevine boxes, 1 to 128 visible ASCII characters; null (the default): none."
+    )
+    content_id_in_pssh: Flag | None = Field(
+        default=None, description="True if Widevine boxes hold the content id; default false, null means the default."
+    )
+    fairplay_uri_template: Text | None = Field(
+        default=None,
+        description="FairPlay key URI, skd:// or https://, at most 512 characters, with {kid} and optionally {host}, {client}, "
+        f"{{content_id}}, {{iv}}; null means the default {_FAIRPLAY_URI}.",
+    )
+    fairplay_key_format_versions: Label | None = Field(
+        default=None,
+        description="KEYFORMATVERSIONS of FairPlay, numbers separated by slashes; null means the default 1.",
+    )
+    fairplay_direct_plain_value: Flag | None = Field(
+        default=None,
+        description="True if a key requested for FairPlay is repeated in a PlainValue directly below ContentKey; "
+        "default false, null means the default.",
+    )
+    fairplay_hex_form: Flag | None = Field(
+        default=None,
+        description="True if a FairPlay key, and an IV that was not sent, is base64 of its 32 hexadecimal characters instead of "
+        "its 16 bytes; default false, null means the default.",
+    )
+
 
 routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
 

@@ -10,8 +10,8 @@ from api.kernel.auth import READ
 from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Flag, Wire
-from domain.media_event.values import EventState
-from projections.media_event.queries import EventQueries
+from domain.event.values import EventState
+from projections.event.queries import EventQueries
 
 routes = Router("/event", surface=MEDIA, tag="Events")
 

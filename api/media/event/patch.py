@@ -7,9 +7,9 @@ from typing import Any
 
 from api.kernel.parsing import Validator
 from api.media.event.requests import EventFields, PatchStep, TagModel
+from domain.event import changes
+from domain.event.values import EventDetails
 from domain.kernel.errors import FieldError, Malformed
-from domain.media_event import changes
-from domain.media_event.values import EventDetails
 
 _NAMES = {"vod_enable_drm": "vod_drm", "event_state": "state"}
 _IGNORED = frozenset({"id", "refresh_index"})

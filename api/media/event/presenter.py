@@ -8,19 +8,16 @@ from uuid import UUID
 from api.http.response import Response
 from api.kernel.pages import next_page
 from api.kernel.request import Request
-from api.media.category import responses
+from api.media import category as responses
 from api.media.event.playback_requests import PlaybackQuery
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, encoded, storage_urls
 from api.media.event.video import Video
-from domain.configuration.hosts import NO_HOSTS, ProvisionedHosts
-from domain.configuration.points import WatchedPoint
-from domain.kernel.errors import NotFound
-from domain.kernel.ports import Outcome
-from domain.kernel.stream_time import requested_stream_time
-from domain.media_event import playback
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.links import records_of
-from domain.media_event.playback import (
+from domain.channel.hosts import NO_HOSTS, ProvisionedHosts
+from domain.channel.points import WatchedPoint
+from domain.event import playback
+from domain.event.aggregate import MediaEvent
+from domain.event.links import records_of
+from domain.event.playback import (
     PlayableEvent,
     PlaybackRequest,
     PlayerAddresses,
@@ -29,17 +26,20 @@ from domain.media_event.playback import (
     channel_configuration,
     flow_configuration,
 )
-from domain.media_event.row import EventRow
-from domain.media_event.values import STREAMING
-from domain.records.kinds.category import Category
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.kinds.flow import Flow
-from domain.records.row import RecordRow
-from projections.kernel.page import Page
-from projections.kernel.slices import in_slices
-from projections.publishing_points.points import ChannelPointsReader
-from projections.publishing_points.queries import PointState, PointStates, state_of
-from projections.records.history import RecordHistory
+from domain.event.ports import EventRow
+from domain.event.values import STREAMING
+from domain.kernel.errors import NotFound
+from domain.kernel.ports import Outcome
+from domain.kernel.stream_time import requested_stream_time
+from domain.record.kinds.category import Category
+from domain.record.kinds.custom_property import CategoryProperty
+from domain.record.kinds.flow import Flow
+from domain.record.ports import RecordRow
+from projections.kernel.database.page import Page
+from projections.kernel.sql.slices import in_slices
+from projections.publishing_point.points import ChannelPointsReader
+from projections.publishing_point.queries import PointState, PointStates, state_of
+from projections.record.history import RecordHistory
 
 
 class EventPresenter:

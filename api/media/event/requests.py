@@ -12,10 +12,10 @@ from pydantic_core import PydanticCustomError
 from api.kernel.pages import PageQuery
 from api.kernel.parsing import parse_json
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Listed, Name, NamedInt, Text, Wire
+from domain.event.values import EventState, Mp4State
 from domain.kernel.errors import FieldError, Malformed
-from domain.media_event.values import EventState, Mp4State
 from domain.provision.values import ProvisionState
-from projections.media_event.filters import ORDER_COLUMNS
+from projections.event.filters import ORDER_COLUMNS
 
 State = Annotated[EventState, NamedInt(EventState)]
 Mp4 = Annotated[Mp4State, NamedInt(Mp4State)]

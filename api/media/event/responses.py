@@ -12,14 +12,14 @@ from pydantic_core import from_json
 
 from api.http.response import encode
 from api.kernel.wire import Instant, Wire
-from api.media.category.responses import Category, CategoryProperty
+from api.media.category import Category, CategoryProperty
 from api.media.event.requests import Mp4, State
 from api.media.event.video import Video
-from api.media.provision.responses import ProvisionSummary
-from domain.media_event.playback import flow_configuration, thumbnail_url
-from domain.media_event.row import EventRow
-from domain.records.row import RecordRow
-from projections.kernel.page import Page
+from api.media.provision.routes import ProvisionSummary
+from domain.event.playback import flow_configuration, thumbnail_url
+from domain.event.ports import EventRow
+from domain.record.ports import RecordRow
+from projections.kernel.database.page import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,13 @@ from api.media.event.requests import (
     SetDvrWindowLengthRequest,
 )
 from api.media.event.responses import Event, EventCollection, ExternalIdCheck
+from domain.event.aggregate import MediaEvent
+from domain.event.deletion import EventDeletion
+from domain.event.handlers import EventHandlers
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.deletion import EventDeletion
-from domain.media_event.handlers import EventHandlers
-from projections.media_event.filters import EventFilter
-from projections.media_event.queries import EventQueries
+from projections.event.filters import EventFilter
+from projections.event.queries import EventQueries
 
 routes = Router("/event", tag="Events", surface=MEDIA)
 

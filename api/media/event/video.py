@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from api.kernel.wire import Instant, Wire
+from domain.event import playback
 from domain.kernel import stream_time
-from domain.media_event import playback
 
 
 class StreamUrl(Wire):

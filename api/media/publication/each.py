@@ -11,8 +11,8 @@ from uuid import UUID
 from domain.kernel.errors import DomainError, Malformed
 from domain.kernel.ports import Invocation, Outcome
 from domain.publication.aggregate import Publication
+from domain.publication.handlers import FIELD
 from domain.publication.live_handlers import Entry, LivePublicationHandlers
-from domain.publication.several_handlers import FIELD
 from domain.publication.values import MOST_AT_ONCE, PublicationState
 
 AT_ONCE: Final = 25

@@ -29,8 +29,7 @@ from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.live_handlers import Entry, LivePublicationHandlers
 from domain.publication.values import PublicationKind, PublicationState
-from projections.publication.pushes import PushesSeen
-from projections.publication.queries import PublicationQueries
+from projections.publication.queries import PublicationQueries, PushesSeen
 
 routes = Router("/media/livepublication", tag="Media live publications", surface=MEDIA)
 

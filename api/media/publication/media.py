@@ -18,7 +18,7 @@ from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
 from domain.publication.values import PublicationKind
-from projections.kernel.page import Page
+from projections.kernel.database.page import Page
 from projections.publication.queries import PublicationQueries
 
 routes = Router("/media/vodpublication", tag="Media VOD publications", surface=MEDIA)

@@ -14,9 +14,9 @@ from domain.kernel.errors import Malformed
 from domain.publication.aggregate import Publication
 from domain.publication.ports import PublishedContents, TargetCall
 from domain.publication.row import PublicationRow
-from domain.records.kinds.destination import Destination
+from domain.record.kinds.destination import Destination
 from projections.publication.queries import Listed, PublicationQueries
-from projections.records.history import RecordHistory
+from projections.record.history import RecordHistory
 
 M = TypeVar("M", bound=MediaPublication)
 _MOST_ASKED: Final = 100

@@ -15,7 +15,7 @@ from api.kernel.wire import Flag, Instant, Label, Listed, NamedInt, Text, Wire, 
 from domain.destination.targets import Target
 from domain.publication.handlers import NewPublication
 from domain.publication.values import MOST_AT_ONCE, PublicationKind, transaction_key
-from projections.kernel.page import Window
+from projections.kernel.database.page import Window
 from projections.publication.queries import PublicationFilter
 
 TEXT: Final = (

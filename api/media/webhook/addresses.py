@@ -7,7 +7,7 @@ from dataclasses import replace
 from api.kernel.auth import WRITE
 from api.kernel.request import Request
 from domain.kernel.masking import masked
-from domain.records.row import RecordRow
+from domain.record.ports import RecordRow
 
 
 def address_for(request: Request, url: str) -> str:

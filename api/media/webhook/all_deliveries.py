@@ -19,16 +19,16 @@ from api.media.webhook.requests import AllDeliveriesQuery, ResendDeliveriesReque
 from domain.client.roles import Role
 from domain.kernel.clock import iso
 from domain.kernel.ports import Outcome
-from domain.records.row import RecordRow
+from domain.record.ports import RecordRow
 from domain.webhook.aggregate import Webhook
 from domain.webhook.callback import Callback
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookHandlers
-from projections.deliveries.all_webhooks import AllDeliveriesFilter, AllDeliveryQueries
-from projections.deliveries.queries import Delivery, DeliveryPlace
-from projections.deliveries.redelivery import Redelivery
-from projections.kernel.page import LARGEST
-from projections.records.queries import RecordQueries
+from projections.kernel.database.page import LARGEST
+from projections.record.queries import RecordQueries
+from projections.webhook.all_webhooks import AllDeliveriesFilter, AllDeliveryQueries
+from projections.webhook.queries import Delivery, DeliveryPlace
+from projections.webhook.redelivery import Redelivery
 
 routes = Router("/webhook/deliveries", tag="Webhooks", surface=MEDIA, stored=False)
 

@@ -18,10 +18,10 @@ from api.media.webhook.requests import CallbacksQuery, UpdateCallbackRequest
 from api.media.webhook.responses import CALLBACKS, Callback, CallbackCollection
 from api.media.webhook.routes import check_own_callback
 from domain.kernel.ports import Outcome
-from domain.records.record import Record
+from domain.record.record import Record
 from domain.webhook import callback
 from domain.webhook.handlers import WebhookHandlers
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 

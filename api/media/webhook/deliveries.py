@@ -24,11 +24,11 @@ from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Outcome
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookHandlers
-from projections.deliveries.queries import Delivery, DeliveryFilter, DeliveryQueries
-from projections.deliveries.redelivery import Redelivery
-from projections.kernel.page import LARGEST
-from projections.records.queries import RecordQueries, RecordRow
-from workers.ports import WebhookProbe
+from projections.kernel.database.page import LARGEST
+from projections.record.queries import RecordQueries, RecordRow
+from projections.webhook.queries import Delivery, DeliveryFilter, DeliveryQueries
+from projections.webhook.redelivery import Redelivery
+from workers.ports.webhooks import WebhookProbe
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 

@@ -11,9 +11,9 @@ from pydantic import Field
 from pydantic_core import from_json
 
 from api.kernel.wire import Instant, Wire
-from projections.deliveries import queries
-from projections.deliveries.queries import DeliveryState
-from workers.ports import ProbeResult
+from projections.webhook import queries
+from projections.webhook.queries import DeliveryState
+from workers.ports.webhooks import ProbeResult
 
 
 class DeliveryStateName(StrEnum):

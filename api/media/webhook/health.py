@@ -13,10 +13,10 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.kernel.wire import Instant, Wire
 from api.media.webhook.addresses import webhook_for
-from domain.records.row import RecordRow
+from domain.record.ports import RecordRow
 from domain.webhook.aggregate import Webhook
-from projections.deliveries.health import Circuit, EndpointHealth, EndpointHealthQueries
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
+from projections.webhook.health import Circuit, EndpointHealth, EndpointHealthQueries
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 

@@ -11,8 +11,8 @@ from api.kernel.pages import FreshQuery, PageQuery, Whole
 from api.kernel.wire import Flag, Instant, Label, NamedInt, Text, Wire
 from domain.kernel.urls import LONGEST_URL
 from domain.webhook.basic_auth import LONGEST_PASSWORD
-from projections.deliveries.all_webhooks import DeliveryKind
-from projections.deliveries.queries import DeliveryState
+from projections.webhook.all_webhooks import DeliveryKind
+from projections.webhook.queries import DeliveryState
 
 MOST_RESENT: Final = 100
 """Deliveries that one call may send again."""

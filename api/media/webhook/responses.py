@@ -12,7 +12,7 @@ from api.media.resource import Resource
 from domain.webhook import aggregate, callback
 from domain.webhook.aggregate import WebhookFamily
 from domain.webhook.endpoint import Endpoint
-from projections.records.queries import RecordRow
+from projections.record.queries import RecordRow
 
 _SHOWN_ONCE: Final = (
     "Signing secret of a new webhook: whsec_ and base64. It is shown once; null when the answer is repeated under an "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from api.http.errors import Forbidden
 from api.http.response import Response
 from api.http.router import Router
 from api.kernel.auth import READ, WRITE, check_owner
@@ -16,7 +17,6 @@ from api.kernel.request import Request
 from api.kernel.surfaces import MEDIA
 from api.media.webhook import responses
 from api.media.webhook.addresses import webhook_for
-from api.media.webhook.ceiling import WebhookCeiling
 from api.media.webhook.requests import (
     AddOrUpdateEventWebhookRequest,
     AddOrUpdateWebhookRequest,
@@ -24,16 +24,35 @@ from api.media.webhook.requests import (
     UpdateWebhookRequest,
 )
 from api.media.webhook.responses import ENDPOINTS, WEBHOOKS, added_response
+from domain.event.aggregate import MediaEvent
+from domain.event.handlers import EventHandlers
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.handlers import EventHandlers
-from domain.records.record import Record
+from domain.record.record import Record
 from domain.webhook.aggregate import Webhook, WebhookFamily
 from domain.webhook.callback import Callback, CallbackDetails
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
-from projections.records.queries import BY_CREATION, RecordQueries, RecordRow
+from projections.job.settings import EngineSettingsQueries
+from projections.record.queries import BY_CREATION, RecordQueries, RecordRow
+
+# The limit on the webhooks that a client adds, if an admin has set one: docs/reference/api/job-engine.md#settings. Several
+# webhooks may be added at the same moment, so the limit may be exceeded slightly.
+
+
+class WebhookCeiling:
+    """Refuses further webhooks of a client that has reached its limit."""
+
+    def __init__(self, records: RecordQueries, settings: EngineSettingsQueries) -> None:
+        self._records = records
+        self._settings = settings
+
+    async def admit(self, client: str) -> None:
+        """Raise `Forbidden` if the client has reached its limit."""
+        most = (await self._settings.of([client]))[client].max_webhooks
+        if most is not None and await self._records.added_by(Webhook.KIND, client, most=most) >= most:
+            raise Forbidden(f"the client has added {most} webhooks, which is its limit")
+
 
 routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
 misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA, stored=False)

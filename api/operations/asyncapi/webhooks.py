@@ -6,11 +6,11 @@ from enum import Enum
 from typing import Any
 
 from domain.destination.targets import Target
-from domain.media_event.values import EventState, Mp4State
+from domain.event.values import EventState, Mp4State
 from domain.provision.values import ENDED, ProvisionState
 from domain.publication.values import PublicationState
-from workers.callbacks.policy import JOB_STATUSES, TASK_STATUSES
-from workers.webhooks.policy import Action
+from workers.webhook.callbacks.policy import JOB_STATUSES, TASK_STATUSES
+from workers.webhook.policy import Action
 
 _SCHEMAS = "#/components/schemas/"
 

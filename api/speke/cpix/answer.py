@@ -14,8 +14,7 @@ from uuid import UUID
 
 from lxml import etree
 
-from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import SystemNode
+from api.speke.cpix.document import V1, SystemNode
 from api.speke.cpix.elements import (
     DATA,
     HLS_SIGNALING_DATA,
@@ -27,9 +26,9 @@ from api.speke.cpix.elements import (
     children,
     remove_element,
     replace_text,
+    serialize,
 )
 from api.speke.cpix.encryption import DocumentKeys, deliver, encrypt_key
-from api.speke.cpix.parsing import serialize
 from api.speke.cpix.request import CpixRequest
 from api.speke.cpix.signalling import V1_CHILDREN, V2_CHILDREN, Audience, Signalling
 from api.speke.cpix.systems import PLAYLISTS

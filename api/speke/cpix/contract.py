@@ -12,8 +12,7 @@ from typing import Final
 
 from lxml import etree
 
-from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import Faults, KeyNode, list_members
+from api.speke.cpix.document import V1, Faults, KeyNode, list_members
 from api.speke.cpix.elements import (
     AUDIO_FILTER,
     KEY_PERIOD_FILTER,

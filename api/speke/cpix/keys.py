@@ -16,8 +16,7 @@ from uuid import UUID
 
 from lxml import etree
 
-from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import Faults, KeyNode, kid_of, list_members
+from api.speke.cpix.document import V1, Faults, KeyNode, kid_of, list_members
 from api.speke.cpix.elements import (
     CONTENT_KEY,
     CONTENT_KEY_LIST,

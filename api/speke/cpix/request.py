@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from lxml import etree
 
 from api.speke.cpix.contract import rules_of
-from api.speke.cpix.dialect import V1, content_id_of, version_of
-from api.speke.cpix.document import Faults, KeyNode, SystemNode
-from api.speke.cpix.elements import CPIX
+from api.speke.cpix.document import V1, Faults, KeyNode, SystemNode, content_id_of, version_of
+from api.speke.cpix.elements import CPIX, parse_document
 from api.speke.cpix.encryption import Recipient, recipients_of
 from api.speke.cpix.errors import Fault, SpekeError
 from api.speke.cpix.keys import RequestedKey, key_nodes, requested_keys
-from api.speke.cpix.parsing import parse_document
 from api.speke.cpix.systems import check_schemes, system_nodes
 from domain.drm.systems import DrmSystem
 

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from lxml import etree
 
-from api.speke.cpix.dialect import V1
-from api.speke.cpix.document import Faults, KeyNode, SystemNode, kid_of, list_members, uuid_of
+from api.speke.cpix.document import V1, Faults, KeyNode, SystemNode, kid_of, list_members, uuid_of
 from api.speke.cpix.elements import DRM_SYSTEM, DRM_SYSTEM_LIST, HLS_SIGNALING_DATA, attribute, children, local_name
 from api.speke.cpix.errors import Fault
 from api.speke.cpix.keys import MOST_KEYS, RequestedKey

@@ -23,10 +23,10 @@ from api.wiring.rooms.origin import ORIGIN
 from api.wiring.rooms.provision import PROVISION
 from api.wiring.rooms.publication import PUBLICATION
 from api.wiring.rooms.published import PUBLISHED
-from api.wiring.rooms.publishing_points import PUBLISHING_POINTS
+from api.wiring.rooms.publishing_point import PUBLISHING_POINTS
 from api.wiring.rooms.quiet import QUIET
-from api.wiring.rooms.records import RECORDS
-from api.wiring.rooms.sessions import SESSIONS
+from api.wiring.rooms.record import RECORDS
+from api.wiring.rooms.session import SESSIONS
 from api.wiring.rooms.speke import SPEKE
 from api.wiring.rooms.timekeeper import TIMEKEEPER
 from api.wiring.rooms.vault import VAULT

@@ -13,28 +13,27 @@ from domain.asset.aggregate import Asset
 from domain.asset.caption_handlers import CaptionHandlers
 from domain.asset.handlers import AssetHandlers
 from domain.asset.row import AssetRow
+from domain.event.aggregate import MediaEvent
 from domain.job.handlers import JobHandlers
 from domain.kernel.event import DomainEvent
-from domain.media_event.aggregate import MediaEvent
-from projections.asset.caption_texts import CaptionTexts
-from projections.asset.queries import AssetQueries
+from projections.asset.queries import AssetQueries, CaptionTexts
 from projections.asset.view import ASSET_VIEW
-from projections.kernel.database import Database
-from projections.kernel.migrate import Migration
+from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Migration
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.media_event.queries import EventQueries
-from projections.records.history import RecordHistory
+from projections.record.history import RecordHistory
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
-    from workers.assets.caption_packages import CaptionPackages
-    from workers.outcomes.owner_commands import Followup, OwnerCommand
+    from workers.asset.caption_packages import CaptionPackages
+    from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.retention import Removal
-    from workers.webhooks.policy import Notified
+    from workers.webhook.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -82,7 +81,7 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 def _notified() -> Mapping[str, Notified]:
     from domain.asset.events import FileDeleted
-    from workers.webhooks.policy import NOTHING, Change, Notified, Owner
+    from workers.webhook.policy import NOTHING, Change, Notified, Owner
 
     def changes(event: DomainEvent) -> Change:
         return NOTHING if isinstance(event, FileDeleted) else Change.ASSETS
@@ -98,8 +97,8 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 def caption_packages(context: WorkerContext) -> CaptionPackages:
     """Return the object that updates the packages of films to match their captions."""
-    from workers.assets.caption_packages import CaptionPackages
-    from workers.jobs.caption_answers import CaptionAnswers
+    from workers.asset.caption_packages import CaptionPackages
+    from workers.job.caption_answers import CaptionAnswers
 
     answers = CaptionAnswers(CaptionTexts(context.database), AssetQueries(context.database))
     return CaptionPackages(context.database, answers, files=context.files)
@@ -121,7 +120,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 
 
 def _removals() -> Sequence[Removal]:
-    from projections.asset.caption_texts import remove_texts
+    from projections.asset.queries import remove_texts
     from workers.retention import Removal
 
     return [Removal("texts of captions that were sent", "job_line_days", remove_texts)]
@@ -129,7 +128,7 @@ def _removals() -> Sequence[Removal]:
 
 def _removal(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from domain.asset.events import Removed
-    from workers.assets.removal import AssetFileRemoval
+    from workers.asset.removal import AssetFileRemoval
     from workers.kernel.wakeups import WakeupHub
 
     hub = WakeupHub(context.signal(frozenset({Asset.KIND}), topics=frozenset({Removed.TOPIC})))

@@ -14,14 +14,14 @@ from domain.redaction.aggregate import Redaction
 from projections.audit.queries import AuditQueries
 from projections.audit.user_audit_log import UserAuditLog
 from projections.audit.verify import verify
-from projections.kernel.database import Database
-from projections.kernel.migrate import Grant, Migration
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Grant, Migration
 from projections.log.streams import Streams
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from workers.checkpoint_ports import Anchor
+    from workers.ports.checkpoints import Anchor
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -46,8 +46,7 @@ def _services(services: Services) -> Providers:
 
 def _sealer(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
-    from workers.sealing.anchors import Anchoring
-    from workers.sealing.sealer import CONSUMER, Sealer
+    from workers.audit.sealing.sealer import CONSUMER, Anchoring, Sealer
 
     leases = ShardLeases(context.database, CONSUMER, shards=1, member=new_id(), host=context.host, reads_log=False)
     anchoring = Anchoring(context.database, list(_anchors(context)), quiet=context.quiet)
@@ -62,11 +61,11 @@ def _anchors(context: WorkerContext) -> Iterator[Anchor]:
 
         yield FileAnchor(places.file)
     if places.bucket is not None:
-        from workers.adapters.bucket_anchor import BucketAnchor
+        from workers.adapters.file_anchor import BucketAnchor
 
         yield BucketAnchor(places.bucket, days=places.bucket_days, clock=context.clock)
     if places.time_stamps is not None:
-        from workers.sealing.time_stamp import TimeStamp
+        from workers.audit.sealing.time_stamp import TimeStamp
 
         yield TimeStamp(places.time_stamps, context.outbound)
 

@@ -9,9 +9,9 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.client.aggregate import Client
 from domain.client.handlers import ClientHandlers
-from projections.clients.directory import ClientDirectory
-from projections.clients.view import CLIENT_VIEW
-from projections.kernel.migrate import Migration
+from projections.client.directory import ClientDirectory
+from projections.client.view import CLIENT_VIEW
+from projections.kernel.schema.migrate import Migration
 from projections.log.executor import CommandExecutor
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _services(services: Services) -> Providers:
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
-    from api.media.client import responses
+    from api.media.client import routes as responses
 
     async def client(root: Client, moment: Moment) -> Any:
         return responses.Client.of_aggregate(root).model_dump(mode="json")
@@ -43,7 +43,7 @@ CLIENT = Room(
     name="client",
     aggregates=(Client,),
     views=(CLIENT_VIEW,),
-    migrations=(Migration.read("0003 key use", "clients/schema.sql"), Migration.read("0053 names of clients", "clients/names.sql")),
+    migrations=(Migration.read("0003 key use", "client/schema.sql"), Migration.read("0053 names of clients", "client/names.sql")),
     routes=_routes,
     services=_services,
     past_states=_past_states,

@@ -14,22 +14,22 @@ from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
 from projections.composition.queries import CompositionQueries
 from projections.composition.view import COMPOSITION_VIEW
-from projections.kernel.database import Database
+from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
-    from workers.outcomes.owner_commands import Followup, OwnerCommand
+    from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.wiring import Worker, WorkerContext
 
 
 def _routes() -> Sequence[Router]:
-    from api.media.compose import routes
+    from api.media.composition import routes
 
     return (routes.routes,)
 
@@ -66,7 +66,7 @@ def composition_handlers(context: WorkerContext) -> CompositionHandlers:
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
-    from api.media.compose.responses import ComposePlaylist
+    from api.media.composition.responses import ComposePlaylist
 
     async def composition(root: Composition, moment: Moment) -> Any:
         return ComposePlaylist.of(CompositionRow.of(root))
@@ -94,8 +94,7 @@ def _followups(context: WorkerContext) -> Mapping[str, Followup]:
 def films(context: WorkerContext) -> Sequence[Worker]:
     """Return the consumer of changes to Events that require a film, and the worker that carries its orders out."""
     from api.wiring.job_handlers import job_handlers_of
-    from workers.films.policy import CONSUMER, FilmCommands, FilmOrders
-    from workers.films.stop_captures import StopCaptures
+    from workers.event.films.policy import CONSUMER, FilmCommands, FilmOrders, StopCaptures
     from workers.kernel.wakeups import Waker
 
     waker, compositions = Waker(), CompositionQueries(context.database)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
-from projections.clients.console_sessions import ConsoleSessions
-from projections.clients.directory import ClientDirectory
-from projections.kernel.database import Database
-from projections.kernel.migrate import Migration
-from projections.logbook.logbook import Logbook
+from projections.client.console_sessions import ConsoleSessions
+from projections.client.directory import ClientDirectory
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Migration
+from projections.log_store.log_store import Logbook
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -46,7 +46,7 @@ def _services(services: Services) -> Providers:
 
 CONSOLE = Room(
     name="console",
-    migrations=(Migration.read("0043 console sessions", "clients/console_sessions.sql"),),
+    migrations=(Migration.read("0043 console sessions", "client/console_sessions.sql"),),
     routes=_routes,
     services=_services,
 )

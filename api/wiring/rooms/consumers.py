@@ -10,8 +10,8 @@ from api.wiring.room import Room, WorkerRole
 from domain.kernel.ids import new_id
 from projections.consumers.parked import ParkedRecords
 from projections.consumers.queries import ConsumerQueries
-from projections.kernel.database import Database
-from projections.kernel.migrate import Grant, Migration
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Grant, Migration
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -33,8 +33,8 @@ def _services(services: Services) -> Providers:
 
 
 def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
+    from workers.adapters.kafka.broker_topics import Topics
     from workers.adapters.kafka.relay import KafkaRelay
-    from workers.adapters.kafka.topics import Topics
 
     assert context.kafka is not None, "the relay needs a broker"
     relay = KafkaRelay(

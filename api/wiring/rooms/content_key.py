@@ -10,11 +10,11 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.content_key.aggregate import ContentKey
 from domain.content_key.handlers import ContentKeyHandlers
-from projections.content_keys.queries import ContentKeyQueries, ContentKeyRow
-from projections.content_keys.view import CONTENT_KEY_VIEW
+from projections.content_key.queries import ContentKeyQueries, ContentKeyRow
+from projections.content_key.view import CONTENT_KEY_VIEW
 from projections.job.settings import EngineSettingsQueries
-from projections.kernel.database import Database
-from projections.kernel.migrate import Migration
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Migration
 from projections.log.executor import CommandExecutor
 from projections.vault.vault import Vault
 
@@ -30,7 +30,7 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
-    from api.speke.ceiling import ContentKeyCeiling
+    from api.speke.routes import ContentKeyCeiling
 
     get = services.get
     return {
@@ -58,7 +58,7 @@ CONTENT_KEY = Room(
     name="content_key",
     aggregates=(ContentKey,),
     views=(CONTENT_KEY_VIEW,),
-    migrations=(Migration.read("0011 usage of content keys", "content_keys/schema.sql"),),
+    migrations=(Migration.read("0011 usage of content keys", "content_key/schema.sql"),),
     routes=_routes,
     services=_services,
     past_states=_past_states,

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.destination.handlers import DestinationHandlers, DestinationPropertyHandlers
-from domain.records.handlers import RecordHandlers
-from domain.records.kinds.destination import Destination
-from domain.records.property_handlers import PropertyHandlers
-from domain.records.record import Record
-from domain.records.row import RecordRow
+from domain.record.handlers import RecordHandlers
+from domain.record.kinds.destination import Destination
+from domain.record.ports import RecordRow
+from domain.record.property_handlers import PropertyHandlers
+from domain.record.record import Record
 from projections.custom_property.queries import PropertyQueries
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.records.history import RecordHistory
-from projections.records.queries import RecordQueries
+from projections.record.history import RecordHistory
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
-from workers.syndication.trial import TargetTrials
+from workers.publication.trial import TargetTrials
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer

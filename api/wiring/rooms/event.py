@@ -11,32 +11,32 @@ from uuid import UUID
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
 from domain.composition.handlers import CompositionHandlers
+from domain.event.aggregate import MediaEvent
+from domain.event.asset_sync import AssetSync
+from domain.event.deletion import EventDeletion
+from domain.event.handlers import EventHandlers
+from domain.event.ports import EventRow
+from domain.event.vod_metadata import VodMetadataHandlers
 from domain.kernel.event import DomainEvent
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.asset_sync import AssetSync
-from domain.media_event.deletion import EventDeletion
-from domain.media_event.handlers import EventHandlers
-from domain.media_event.row import EventRow
-from domain.media_event.vod_metadata import VodMetadataHandlers
-from projections.kernel.database import Database
+from projections.event.queries import EventQueries
+from projections.event.view import EVENT_VIEW
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.logbook.logbook import Logbook
-from projections.media_event.queries import EventQueries
-from projections.media_event.view import EVENT_VIEW
+from projections.log_store.log_store import Logbook
 from projections.provision.queries import ProvisionQueries
-from projections.publishing_points.points import ChannelPointsReader
-from projections.publishing_points.queries import PointStates
-from projections.records.history import RecordHistory
-from projections.records.queries import RecordQueries
+from projections.publishing_point.points import ChannelPointsReader
+from projections.publishing_point.queries import PointStates
+from projections.record.history import RecordHistory
+from projections.record.queries import RecordQueries
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
-    from workers.outcomes.owner_commands import Followup, OwnerCommand
-    from workers.webhooks.policy import Notified
+    from workers.event.outcomes.policy import Followup, OwnerCommand
+    from workers.webhook.policy import Notified
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -85,9 +85,9 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 def _notified() -> Mapping[str, Notified]:
     """Return the meaning of domain events. A change of a field without a flag of its own counts as metadata."""
-    from domain.media_event import events
-    from domain.media_event.values import EventState
-    from workers.webhooks.policy import NOTHING, Action, Change, Notified
+    from domain.event import events
+    from domain.event.values import EventState
+    from workers.webhook.policy import NOTHING, Action, Change, Notified
 
     by_topic = {
         events.StateChanged.TOPIC: Change.STATE,  # including the times that it sets
@@ -122,7 +122,7 @@ def _notified() -> Mapping[str, Notified]:
 
 
 def _owners() -> Mapping[str, OwnerCommand]:
-    from domain.media_event.vod_jobs import vod_command
+    from domain.event.vod_jobs import vod_command
 
     return {MediaEvent.KIND: vod_command}
 
@@ -136,8 +136,8 @@ def assets_of_films(context: WorkerContext) -> Followup:
     from api.wiring.job_handlers import job_handlers_of
     from api.wiring.rooms.asset import caption_packages
     from domain.asset.handlers import AssetHandlers
+    from domain.event.vod_jobs import assets_follow
     from domain.job.outcome import OutcomeKind
-    from domain.media_event.vod_jobs import assets_follow
     from projections.asset.queries import AssetQueries
 
     jobs = job_handlers_of(context)
@@ -160,10 +160,9 @@ def assets_of_films(context: WorkerContext) -> Followup:
 
 
 def _encoding(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from domain.media_event.on_air_handlers import OnAirHandlers
-    from workers.encoding.channel_orders import ChannelOrders
-    from workers.encoding.policy import CONSUMER, EncodingOrders
+    from domain.event.on_air_handlers import OnAirHandlers
     from workers.kernel.wakeups import Waker
+    from workers.session.encoding.policy import CONSUMER, ChannelOrders, EncodingOrders
 
     waker = Waker()
     handler = EncodingOrders(context.streams, mapper=context.mapper, wake=waker.wake)

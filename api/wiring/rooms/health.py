@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.kernel.clock import Clock
-from domain.records.kinds.quiet import Quiet
+from domain.record.kinds.quiet import Quiet
 from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
-from projections.deliveries.queries import DeliveryQueries
+from projections.event.due import DueEvents
+from projections.event.queries import EventQueries
 from projections.job.backlog import JobBacklogQueries
-from projections.kernel.database import Database
-from projections.media_event.due import DueEvents
-from projections.media_event.queries import EventQueries
-from projections.publishing_points.lost_recordings import LostRecordings
-from projections.publishing_points.queries import PointStates
-from projections.records.queries import RecordQueries
-from projections.sessions.store import SessionQueries
+from projections.kernel.database.database import Database
+from projections.publishing_point.own_points import LostRecordings
+from projections.publishing_point.queries import PointStates
+from projections.record.queries import RecordQueries
+from projections.session.store import SessionQueries
+from projections.webhook.queries import DeliveryQueries
 
 if TYPE_CHECKING:
     from api.http.router import Router

@@ -16,32 +16,32 @@ from domain.job.handlers import JobHandlers
 from domain.kernel.ids import new_id
 from domain.kernel.inside import Inside
 from domain.kernel.mapper import EventMapper
-from domain.records.kinds.schedule import Schedule
-from domain.records.kinds.setting import Setting
-from domain.records.row import RecordRow
-from projections.clients.directory import ClientDirectory
-from projections.content_keys.queries import ContentKeyQueries
+from domain.record.kinds.schedule import Schedule
+from domain.record.kinds.setting import Setting
+from domain.record.ports import RecordRow
+from projections.client.directory import ClientDirectory
+from projections.content_key.queries import ContentKeyQueries
 from projections.job.board import BoardQueries
 from projections.job.counts import STEP_QUEUES, JobCounts
 from projections.job.history import JobHistory
 from projections.job.queries import JobQueries, JobRow
 from projections.job.settings import EngineSettingsQueries
 from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, SHARDS
-from projections.kernel.database import Database
-from projections.kernel.migrate import Grant, Migration
-from projections.kernel.partitions import DayTable
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Grant, Migration
+from projections.kernel.sql.partitions import DayTable
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from workers.jobs.content_protection import ContentProtection
-    from workers.jobs.job_starter import JobStarter
-    from workers.jobs.step_log import StepLogWriter
-    from workers.jobs.step_process_pool import StepProcessPool
+    from workers.job.content_protection import ContentProtection
+    from workers.job.job_starter import JobStarter
+    from workers.job.step_log import StepLogWriter
+    from workers.job.step_process_pool import StepProcessPool
     from workers.kernel.wakeups import WakeupHub
     from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
@@ -72,13 +72,12 @@ def _services(services: Services) -> Providers:
     from api.engine.broadcast import DashboardBroadcast
     from api.engine.client_filter import ClientFilter
     from api.engine.dashboard import Dashboards
-    from api.engine.job_counts import CountedJobs
+    from api.engine.job_counts import CountedJobs, WaitingJobs
     from api.engine.log import LogFollower
-    from api.engine.strangers import Strangers
-    from api.engine.waiting_jobs import WaitingJobs
+    from api.engine.surface import Strangers
     from api.kernel.known_callers import KnownCallers
     from api.wiring.job_handlers import job_handlers
-    from workers.jobs.registry import Registry, installed
+    from workers.job.registry import Registry, installed
 
     get = services.get
     return {
@@ -136,9 +135,9 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from workers.callbacks.fanout import CallbackFanout
-    from workers.callbacks.removal import CONSUMER, CallbackRemoval
-    from workers.deliveries.wakeup import SenderWakeup
+    from workers.webhook.callbacks.fanout import CallbackFanout
+    from workers.webhook.callbacks.removal import CONSUMER, CallbackRemoval
+    from workers.webhook.sender.wakeup import SenderWakeup
 
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = CallbackFanout(context.streams, context.records, mapper=context.mapper, wake=wake)
@@ -148,11 +147,10 @@ def _callback(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from api.wiring.rooms.composition import films
+    from workers.event.outcomes.failures import CONSUMER as FAILURES
+    from workers.event.outcomes.failures import FailureNotes
+    from workers.event.outcomes.policy import CONSUMER, OutcomeOrders, OwnerCommands
     from workers.kernel.wakeups import Waker
-    from workers.outcomes.failures import CONSUMER as FAILURES
-    from workers.outcomes.failures import FailureNotes
-    from workers.outcomes.owner_commands import OwnerCommands
-    from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
     waker = Waker()
     handler = OutcomeOrders(context.streams, mapper=context.mapper, wake=waker.wake)
@@ -164,7 +162,7 @@ def _outcomes(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
-    from workers.jobs.scheduler import CONSUMER, Scheduler
+    from workers.job.scheduler import CONSUMER, Scheduler
 
     scheduler = Scheduler(
         context.database,
@@ -181,7 +179,7 @@ def _scheduler(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker
 
 def _controller(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
-    from workers.jobs.controller import CONSUMER, Controller
+    from workers.job.controller import CONSUMER, Controller
 
     leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False)
     return [Controller(_starter(context, shared), leases=leases)]
@@ -191,20 +189,19 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
     """Return a function that makes the workers for the steps of a queue."""
 
     def make(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-        from projections.asset.caption_texts import CaptionTexts
-        from projections.asset.queries import AssetQueries
+        from projections.asset.queries import AssetQueries, CaptionTexts
         from projections.consumers.leases import ShardLeases
         from projections.job.queue import TaskQueue
-        from projections.job.traces import JobTraces
+        from projections.job.task_runs import JobTraces
         from projections.job.upload_states import UploadStates
         from projections.job.worker_lease import WorkerLease
-        from workers.jobs.caption_answers import CaptionAnswers
-        from workers.jobs.housekeeping import Housekeeping
-        from workers.jobs.publication_uploads import PublicationUploads
-        from workers.jobs.step_executor import StepExecutor
-        from workers.jobs.step_spans import StepSpans
-        from workers.jobs.stream_starts import StreamStarts
-        from workers.jobs.task_worker import TaskWorker
+        from workers.job.caption_answers import CaptionAnswers
+        from workers.job.housekeeping import Housekeeping
+        from workers.job.publication_uploads import PublicationUploads
+        from workers.job.step_executor import StepExecutor
+        from workers.job.step_spans import StepSpans
+        from workers.job.stream_starts import StreamStarts
+        from workers.job.task_worker import TaskWorker
 
         queue, workspaces = TaskQueue(context.database, queue_name), run_files(context, shared)
         lease = WorkerLease(context.database, host=context.host, seconds=context.lease)
@@ -244,7 +241,7 @@ def _steps(queue_name: str) -> Callable[[WorkerContext, SharedWorkers], Sequence
 
 def _starter(context: WorkerContext, shared: SharedWorkers) -> JobStarter:
     """Return the starter of jobs, which the controller and the task workers of this process share."""
-    from workers.jobs.job_starter import JobStarter
+    from workers.job.job_starter import JobStarter
 
     def make() -> JobStarter:
         settings, waker = EngineSettingsQueries(context.database), _wakeups(context, shared).waker()
@@ -263,8 +260,8 @@ def _wakeups(context: WorkerContext, shared: SharedWorkers) -> WakeupHub:
 
 def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool:
     from workers.adapters.step_account import step_account
-    from workers.jobs.media_paths import JOBS
-    from workers.jobs.step_process_pool import StepProcessPool
+    from workers.job.media_paths import JOBS
+    from workers.job.step_process_pool import StepProcessPool
 
     def make() -> StepProcessPool:
         account, groups = step_account(context.media_root, jobs=JOBS, home=context.home)
@@ -288,14 +285,14 @@ def _processes(context: WorkerContext, shared: SharedWorkers) -> StepProcessPool
 
 
 def _protection(context: WorkerContext) -> ContentProtection:
-    from workers.jobs.content_protection import ContentProtection
+    from workers.job.content_protection import ContentProtection
 
     keys = ContentKeyHandlers(context.executor, ContentKeyQueries(context.database), vault=context.vault, random=os.urandom)
     return ContentProtection(context.streams, keys, host=context.public_host)
 
 
 def _step_log(context: WorkerContext, shared: SharedWorkers) -> StepLogWriter:
-    from workers.jobs.step_log import StepLogWriter
+    from workers.job.step_log import StepLogWriter
 
     return shared.worker(StepLogWriter, lambda: StepLogWriter(context.database, clock=context.clock))
 
@@ -306,7 +303,7 @@ JOB = Room(
     views=(JOB_VIEW, JOB_TASK_VIEW),
     migrations=(
         Migration.read("0010 job queue", "job/schema.sql"),
-        Migration.read("0015 orders", "effects/schema.sql"),
+        Migration.read("0015 orders", "consumers/orders.sql"),
         Migration.read("0018 upload states", "job/upload_states.sql"),
         Migration.read("0063 numbers in job logs", "job/line_numbers.sql"),
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from api.wiring.room import Room, WorkerRole
 from domain.kernel.ids import new_id
-from projections.kernel.migrate import Migration
+from projections.kernel.schema.migrate import Migration
 
 if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def _lists(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
-    from projections.job.search import JOB_SEARCH
-    from projections.kernel.search import CONSUMER
-    from projections.kernel.tallies import Tallies
-    from projections.media_event.search import EVENT_SEARCH
+    from projections.event.view import EVENT_SEARCH
+    from projections.job.view import JOB_SEARCH
+    from projections.kernel.sql.search import CONSUMER
+    from projections.kernel.sql.tallies import Tallies
     from workers.kernel.consumer import Consumer
     from workers.lists.search import SearchIndexer
     from workers.lists.totals import TotalsTask
@@ -32,7 +32,7 @@ def _lists(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
 LISTS = Room(
     name="lists",
     migrations=(
-        Migration.read("0012 search of events", "media_event/search.sql"),
+        Migration.read("0012 search of events", "event/search.sql"),
         Migration.read("0013 search of jobs", "job/search.sql"),
     ),
     worker_roles=(WorkerRole("lists", _lists, inside=True),),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
-from projections.kernel.database import Database
-from projections.kernel.migrate import Grant, Migration
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Grant, Migration
 from projections.log.change_feed import ChangeFeed
 from projections.log.log_watcher import LogWatcher
 

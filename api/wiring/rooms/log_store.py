@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
-from projections.kernel.database import Database
-from projections.kernel.migrate import Grant, Migration
-from projections.kernel.partitions import DayTable
-from projections.logbook.logbook import Logbook
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Grant, Migration
+from projections.kernel.sql.partitions import DayTable
+from projections.log_store.log_store import Logbook
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -30,8 +30,8 @@ def _services(services: Services) -> Providers:
 LOG_STORE = Room(
     name="log_store",
     migrations=(
-        Migration.read("0005 logbook", "logbook/schema.sql"),
-        Migration.read("0062 failures from now on", "logbook/failures.sql"),
+        Migration.read("0005 logbook", "log_store/schema.sql"),
+        Migration.read("0062 failures from now on", "log_store/failures.sql"),
     ),
     grants=(Grant("TABLE logbook", "SELECT, INSERT"), Grant("SEQUENCE logbook_numbers", "USAGE")),
     day_tables=(DayTable("logbook", "log_days"),),

@@ -9,14 +9,14 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from projections.audit.unsealed import Unsealed
 from projections.consumers.queries import ConsumerQueries
-from projections.deliveries.queries import DeliveryQueries
+from projections.event.due import DueEvents
 from projections.job.backlog import JobBacklogQueries
-from projections.kernel.database import Database
-from projections.media_event.due import DueEvents
+from projections.kernel.database.database import Database
 from projections.provision.queries import ProvisionQueries
-from projections.publishing_points.queries import PointStates
-from projections.sessions.store import SessionQueries
+from projections.publishing_point.queries import PointStates
+from projections.session.store import SessionQueries
 from projections.vault.master_keys import VaultState
+from projections.webhook.queries import DeliveryQueries
 
 if TYPE_CHECKING:
     from api.http.router import Router
@@ -29,12 +29,9 @@ def _routes() -> Sequence[Router]:
 
 
 def _services(services: Services) -> Providers:
-    from api.operations.backlog import Backlog
-    from api.operations.job_backlog import JobBacklog
+    from api.operations.backlog import Backlog, JobBacklog, ProvisionBacklog, SessionBacklog
     from api.operations.metrics import DatabaseMetrics
-    from api.operations.provision_backlog import ProvisionBacklog
     from api.operations.routes import AllMetrics, LogHead
-    from api.operations.session_backlog import SessionBacklog
 
     get = services.get
     return {

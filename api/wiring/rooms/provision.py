@@ -16,22 +16,22 @@ from domain.provision.handlers import ProvisionHandlers
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Deployment
 from domain.webhook.naming import CallbackNaming
-from projections.kernel.database import Database
+from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.media_event.queries import EventQueries
 from projections.provision.queries import ProvisionQueries
 from projections.provision.view import PROVISION_VIEW
-from projections.records.queries import RecordQueries
-from projections.vault.signing_secrets import new_signing_secret
-from projections.vault.vault import Vault
-from workers.provisioning.callbacks import ServiceCallbacks
+from projections.record.queries import RecordQueries
+from projections.vault.vault import Vault, new_signing_secret
+from workers.provision.callbacks import ServiceCallbacks
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
     from workers.adapters.provisioners.service import ServiceProvisioner
-    from workers.ports import Outbound, Provisioner
+    from workers.ports.outbound import Outbound
+    from workers.ports.provisioners import Provisioner
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 _AT_ONCE = 4
@@ -101,7 +101,7 @@ def provisioners(terraform: Path | None, service: ServiceProvisioner, *, home: P
 
 
 def _past_states(services: Services) -> Mapping[str, Renderer]:
-    from api.media.provision import responses
+    from api.media.provision import routes as responses
 
     async def info(root: ProvisionInfo, moment: Moment) -> Any:
         return responses.ProvisionInfo.of_row(ProvisionRow.of(root))
@@ -112,8 +112,8 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
     from workers.kernel.wakeups import WakeupHub
-    from workers.provisioning.callbacks import CallbackListener
-    from workers.provisioning.reconciler import CONSUMER, SHARDS, Reconciler
+    from workers.provision.callbacks import CallbackListener
+    from workers.provision.reconciler import CONSUMER, SHARDS, Reconciler
 
     hub = WakeupHub(context.signal(frozenset({ProvisionInfo.KIND}), on_air=True))
     handlers, service = provision_handlers(context), service_provisioner(context.outbound, home=context.home)
@@ -133,7 +133,7 @@ def _provisioning(context: WorkerContext, shared: SharedWorkers) -> Sequence[Wor
 def _endings(context: WorkerContext, handlers: ProvisionHandlers) -> Sequence[Worker]:
     """Return the workers for the rules of profiles that end resources when an Event enters a state."""
     from workers.kernel.wakeups import Waker
-    from workers.provisioning.policy import CONSUMER, EndingOrders, ProvisioningOrders
+    from workers.provision.policy import CONSUMER, EndingOrders, ProvisioningOrders
 
     waker = Waker()
     handler = ProvisioningOrders(context.streams, mapper=context.mapper, wake=waker.wake)

@@ -8,45 +8,42 @@ from typing import TYPE_CHECKING, Any
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
 from api.wiring.rooms.destination import destination_handlers
-from domain.configuration.pushing_server import PushingServer
+from domain.channel.pushing_server import PushingServer
 from domain.destination.handlers import DestinationHandlers
+from domain.event.aggregate import MediaEvent
 from domain.job.handlers import JobHandlers
 from domain.kernel.clock import Clock
 from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
-from domain.media_event.aggregate import MediaEvent
 from domain.publication.aggregate import Publication
-from domain.publication.handlers import PublicationHandlers
+from domain.publication.handlers import PublicationHandlers, PublicationPorts
 from domain.publication.live_handlers import LivePublicationHandlers
-from domain.publication.several_handlers import PublicationPorts
 from domain.publication.sources import ChannelSources
 from domain.publication.stored_texts import PublicationTexts
-from domain.records.kinds.destination import Destination
+from domain.record.kinds.destination import Destination
 from domain.webhook.naming import CallbackNaming
-from projections.kernel.database import Database
+from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
-from projections.media_event.queries import EventQueries
-from projections.publication.pushes import PushesSeen
-from projections.publication.queries import PublicationQueries
+from projections.publication.queries import PublicationQueries, PushesSeen
 from projections.publication.view import PUBLICATION_VIEW
-from projections.records.history import RecordHistory
-from projections.records.queries import RecordQueries
-from projections.vault.signing_secrets import new_signing_secret
-from projections.vault.vault import Vault
-from workers.live_ports import StreamTargets
-from workers.ports import Outbound
-from workers.syndication.contents import TargetContents
-from workers.syndication.served import ChannelServers
+from projections.record.history import RecordHistory
+from projections.record.queries import RecordQueries
+from projections.vault.vault import Vault, new_signing_secret
+from workers.ports.live import StreamTargets
+from workers.ports.outbound import Outbound
+from workers.publication.contents import TargetContents
+from workers.publication.served import ChannelServers
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
     from api.http.router import Router
-    from projections.effects.orders import Order
+    from projections.consumers.orders import Order
+    from workers.event.outcomes.policy import OwnerCommand
     from workers.kernel.order_worker import CarryOut
-    from workers.outcomes.owner_commands import OwnerCommand
-    from workers.syndication.following import EventFollowing
-    from workers.syndication.opening import UploadOpening
-    from workers.syndication.policy import Removals
+    from workers.publication.following import EventFollowing
+    from workers.publication.policy import Removals
+    from workers.publication.trial import UploadOpening
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
@@ -168,7 +165,7 @@ def _owners() -> Mapping[str, OwnerCommand]:
 
 def open_destination(context: WorkerContext) -> UploadOpening:
     """Return the object with which upload jobs open destinations."""
-    from workers.syndication.opening import UploadOpening
+    from workers.publication.trial import UploadOpening
 
     publications = PublicationQueries(context.database)
     return UploadOpening(publications, context.records, destinations=_destinations(context), vault=context.vault)
@@ -179,7 +176,7 @@ def target_contents(context: WorkerContext) -> TargetContents:
 
 
 def _destinations(context: WorkerContext) -> DestinationHandlers:
-    from workers.syndication.trial import TargetTrials
+    from workers.publication.trial import TargetTrials
 
     return destination_handlers(
         context.database,
@@ -194,9 +191,8 @@ def _destinations(context: WorkerContext) -> DestinationHandlers:
 def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from api.wiring.job_handlers import job_handlers_of
     from workers.kernel.wakeups import Waker
-    from workers.syndication.following import EventFollowing
-    from workers.syndication.live_targets import OpenedLiveTargets
-    from workers.syndication.policy import CONSUMER, Removals, SyndicationOrders
+    from workers.publication.following import EventFollowing, OpenedLiveTargets
+    from workers.publication.policy import CONSUMER, Removals, SyndicationOrders
 
     waker = Waker()
     handler = SyndicationOrders(context.streams, mapper=context.mapper, wake=waker.wake)
@@ -229,7 +225,7 @@ def _syndication(context: WorkerContext, shared: SharedWorkers) -> Sequence[Work
 
 def carry_out_by_kind(removals: Removals, following: EventFollowing) -> CarryOut:
     """Return a function that carries out an order, by the kind of the aggregate that it names."""
-    from workers.syndication.following import GOING_LIVE, ON_AIR
+    from workers.publication.following import GOING_LIVE, ON_AIR
 
     by_kind: Mapping[str, CarryOut] = {
         Destination.KIND: removals.of_destination,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
-from projections.clients.directory import ClientDirectory
-from projections.media_event.queries import EventQueries
+from projections.client.directory import ClientDirectory
+from projections.event.queries import EventQueries
 from workers.kernel.fair_places import FairPlaces
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from api.wiring.container import Services
 from api.wiring.room import Room
-from domain.records.kinds.quiet import Quiet
-from domain.records.row import RecordRow
+from domain.record.kinds.quiet import Quiet
+from domain.record.ports import RecordRow
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
-from projections.content_keys.usage import UsageCounts
-from projections.kernel.database import Database
+from projections.content_key.usage import UsageCounts
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.speke.rate import RateLimit
-    from api.speke.response_cache import ResponseCache
+    from api.speke.routes import ResponseCache
     from api.speke.usage_recorder import UsageRecorder
 
     get, environment = services.get, services.environment

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from api.wiring.room import Room, WorkerRole
 from domain.composition.aggregate import Composition
+from domain.event.aggregate import MediaEvent
 from domain.kernel.ids import new_id
-from domain.media_event.aggregate import MediaEvent
 
 if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
@@ -19,9 +19,9 @@ def _timekeeper(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worke
     from api.wiring.rooms.composition import composition_handlers
     from api.wiring.rooms.provision import provision_handlers
     from projections.consumers.leases import ShardLeases
-    from projections.media_event.due import DueEvents
+    from projections.event.due import DueEvents
+    from workers.event.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
     from workers.kernel.wakeups import Waker, WakeupHub
-    from workers.timekeeper.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
 
     waker = Waker()
     wakeups = WakeupHub(context.signal(frozenset({MediaEvent.KIND, Composition.KIND}), topics=CHANGES_TIMES, on_air=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from api.wiring.container import Providers, Services
 from api.wiring.room import Room
 from domain.kernel.encryption import SecretCipher
-from projections.kernel.database import Database
-from projections.kernel.migrate import Grant, Migration
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Grant, Migration
 from projections.vault.vault import Vault
 
 

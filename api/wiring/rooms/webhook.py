@@ -12,22 +12,22 @@ from api.wiring.container import Providers, Services
 from api.wiring.room import Room, WorkerRole
 from domain.kernel.clock import Clock
 from domain.kernel.ids import new_id
-from domain.records.row import RecordRow
+from domain.record.ports import RecordRow
 from domain.webhook.aggregate import Webhook
 from domain.webhook.callback import Callback
 from domain.webhook.handlers import WebhookHandlers
-from projections.deliveries.all_webhooks import AllDeliveryQueries
-from projections.deliveries.health import EndpointHealthQueries
-from projections.deliveries.queries import DeliveryQueries
-from projections.deliveries.redelivery import Redelivery
+from projections.event.queries import EventQueries
 from projections.job.settings import EngineSettingsQueries
-from projections.kernel.database import Database
-from projections.kernel.migrate import Migration
-from projections.kernel.partitions import DayTable
+from projections.kernel.database.database import Database
+from projections.kernel.schema.migrate import Migration
+from projections.kernel.sql.partitions import DayTable
 from projections.log.executor import CommandExecutor
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
+from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
+from projections.webhook.all_webhooks import AllDeliveryQueries
+from projections.webhook.health import EndpointHealthQueries
+from projections.webhook.queries import DeliveryQueries
+from projections.webhook.redelivery import Redelivery
 
 if TYPE_CHECKING:
     from api.audit.past_states import Moment, Renderer
@@ -46,9 +46,9 @@ def _routes() -> Sequence[Router]:
 
 def _services(services: Services) -> Providers:
     from api.kernel.version import product_version
-    from api.media.webhook.ceiling import WebhookCeiling
-    from workers.deliveries.probe import Probe
-    from workers.ports import WebhookProbe
+    from api.media.webhook.routes import WebhookCeiling
+    from workers.ports.webhooks import WebhookProbe
+    from workers.webhook.sender.probe import Probe
 
     get, environment = services.get, services.environment
     return {
@@ -78,8 +78,8 @@ def _sample(client: str | None, *, clock: Clock) -> str:
     """Return the body of a test: a notice for a callback of this client, or a notification if `client` is None."""
     from pydantic_core import to_json
 
-    from workers.callbacks.policy import sample as sample_callback
-    from workers.webhooks.payload import sample as sample_notification
+    from workers.webhook.callbacks.policy import sample as sample_callback
+    from workers.webhook.fanout import sample as sample_notification
 
     return sample_notification() if client is None else to_json(sample_callback(client=client, at=clock())).decode()
 
@@ -97,9 +97,9 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
 
 
 def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from projections.deliveries.keys import FAN_OUT
-    from workers.deliveries.wakeup import SenderWakeup
-    from workers.webhooks.fanout import NotificationFanout
+    from projections.webhook.keys import FAN_OUT
+    from workers.webhook.fanout import NotificationFanout
+    from workers.webhook.sender.wakeup import SenderWakeup
 
     wake = shared.get(SenderWakeup, SenderWakeup)
     handler = NotificationFanout(context.database, context.streams, mapper=context.mapper, notified=context.notified(), wake=wake)
@@ -108,11 +108,11 @@ def _webhooks(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 def _deliveries(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
     from projections.consumers.leases import ShardLeases
-    from projections.deliveries.keys import SHARDS
-    from projections.deliveries.store import CONSUMER
-    from workers.deliveries.disabling import Disabling
-    from workers.deliveries.sender import Sender
-    from workers.deliveries.wakeup import SenderWakeup
+    from projections.webhook.keys import SHARDS
+    from projections.webhook.store import CONSUMER
+    from workers.webhook.sender.disabling import Disabling
+    from workers.webhook.sender.sender import Sender
+    from workers.webhook.sender.wakeup import SenderWakeup
 
     handlers = _handlers(context.executor, context.records, events=EventQueries(context.database), vault=context.vault)
     leases = ShardLeases(context.database, CONSUMER, shards=SHARDS, member=new_id(), host=context.host, reads_log=False)
@@ -137,8 +137,8 @@ WEBHOOK = Room(
     name="webhook",
     aggregates=(Webhook, Callback),
     migrations=(
-        Migration.read("0009 deliveries", "deliveries/schema.sql"),
-        Migration.read("0044 deliveries of all webhooks", "deliveries/all_webhooks.sql"),
+        Migration.read("0009 deliveries", "webhook/schema.sql"),
+        Migration.read("0044 deliveries of all webhooks", "webhook/all_webhooks.sql"),
     ),
     routes=_routes,
     services=_services,

@@ -14,20 +14,20 @@ from psycopg import sql
 
 from api.wiring.catalogue import RECORD_VIEW
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent
 from domain.job.values import JobState
 from domain.kernel.cause import Cause
 from domain.kernel.errors import ConcurrencyConflict
 from domain.kernel.mapper import EventMapper
-from domain.media_event.commands import AddOrUpdateEvent
 from domain.redaction.events import Part
 from projections.audit.index import fill
 from projections.audit.redactor import Selection
 from projections.audit.verify import Verification, verify
-from projections.kernel.connection import Connection
-from projections.kernel.database import Database
+from projections.event.view import EVENT_VIEW
+from projections.kernel.database.connection import Connection
+from projections.kernel.database.database import Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.media_event.view import EVENT_VIEW
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
 from tests.postgres import asked
 from tests.projections.feeding import as_superuser, do

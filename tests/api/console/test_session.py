@@ -13,14 +13,14 @@ from typing import Any
 import httpx
 import pytest
 
-from api.console.failed_logins import MOST, MOST_OF_KEY, FailedLogins
+from api.console.session import MOST, MOST_OF_KEY, FailedLogins
 from api.http.errors import TooManyRequests
 from api.kernel.app import build
 from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
 from api.wiring.services import ROUTES, authenticate, services
 from domain.kernel.encryption import KeyedHash, SecretCipher
-from projections.clients.console_sessions import MOST_OF_A_KEY
+from projections.client.console_sessions import MOST_OF_A_KEY
 from projections.log.idempotency import IdempotencyRecords
 from tests.api.asking import assert_problem, last, logged
 from tests.conftest import HandClock, assembled, introduce

@@ -13,7 +13,7 @@ from domain.job.aggregate import Job, Retries
 from domain.job.commands import CompleteTask, FailTask, JobCommand, QueueJob, StartJob, StartTask
 from domain.job.values import JobState, Result
 from domain.kernel.ports import Invocation
-from tests.domain.configuration.texts_given import FLOW
+from tests.domain.channel.texts_given import FLOW
 
 FETCH = {"content_id": "film", "url": "https://origin.test/a.mp4"}
 PROBE = {"content_id": "film", "file": "a.mp4"}

@@ -13,7 +13,7 @@ from api.wiring.core import Core
 from domain.job.values import JobState
 from projections.consumers.leases import MemberState, ShardLeases
 from projections.job.counts import JobCounts
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import bring, fail, openly, start, submit
 from tests.api.serving import serving

@@ -13,7 +13,7 @@ from projections.job.counts import JobCounts
 from projections.job.log_lines import Progress, write
 from projections.job.queue import Run
 from projections.job.retention import remove_ended_jobs, remove_progress
-from projections.kernel.tallies import Tallies
+from projections.kernel.sql.tallies import Tallies
 from tests.api.asking import topics
 from tests.api.engine.jobs_given import FETCH, bring, openly, single
 from tests.conftest import HandClock

@@ -12,12 +12,12 @@ import pytest
 from pydantic_core import from_json
 
 from api.wiring.core import Core
-from domain.media_event.commands import EndVodJob
-from domain.media_event.values import VodJobEnd, VodResult, VodWorkflow
+from domain.event.commands import EndVodJob
+from domain.event.values import VodJobEnd, VodResult, VodWorkflow
 from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event, version_of
 from tests.api.engine.jobs_given import request, single
 from tests.projections.feeding import do
-from tests.workers.webhooks.feeding import fed
+from tests.workers.webhook.feeding import fed
 
 LIVE = {
     "streamProtocol": "HLS",

@@ -13,8 +13,8 @@ from api.cli.main import main
 from api.engine.workflows import WorkflowDescription
 from api.wiring.core import Core
 from tests.api.asking import add, engine_error, topics
-from workers.jobs.registry import builtin, installed
-from workers.jobs.workflow import JobParameters, Step, Workflow
+from workers.job.registry import builtin, installed
+from workers.job.workflow import JobParameters, Step, Workflow
 
 
 async def test_a_job_of_the_example_of_each_workflow_is_accepted(engine: httpx.AsyncClient, inner: Core) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from tests.api.asking import add, add_channel, add_flow, fields_of, new_id
-from tests.domain.configuration.texts_given import FLOW
+from tests.domain.channel.texts_given import FLOW
 
 PROFILE = "26a0228e-f1b2-497d-9cb2-246ffc4d3224"
 RAMP = {"serverAddress": "http://ramp", "apiKey": "k", "location": "north", "proxyPass": "/p", "proxyPassEmpty": False}

@@ -15,7 +15,7 @@ from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
 from tests.api.asking import add, logged
 from tests.api.media.test_configuration_secrets import secrets_of
-from tests.domain.configuration.texts_given import FLOW
+from tests.domain.channel.texts_given import FLOW
 
 MARK = "swordfish"
 """Every secret here begins so; nothing else does."""

@@ -18,7 +18,7 @@ from tests.conftest import introduce
 from tests.contract.target.memory import MemoryTarget
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.target_ports import TargetFailed
+from workers.ports.targets import TargetFailed
 
 PATH = "/api/media/destination"
 PROPERTY = "/api/media/destinationproperty"

@@ -10,7 +10,7 @@ import httpx
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_flow, assert_problem, fields_of, last, logged, new_id, topics
-from tests.domain.configuration.texts_given import FLOW, Place, changed, without
+from tests.domain.channel.texts_given import FLOW, Place, changed, without
 
 SERVER: Place = ("flows", 0, "streamingServer", "streamingServerSpecific")
 KEYLESS = changed(json.loads(changed(FLOW, (*SERVER, "primaryPublishingPoint", "srvaApiKey"), to=None)),

@@ -16,7 +16,7 @@ from api.kernel.version import four_part, product_version
 from api.media.health import Health
 from api.wiring.core import Core
 from projections.consumers.leases import MemberState, ShardLeases
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from tests.api.serving import serving
 from tests.conftest import introduce
 from workers.adapters.ffmpeg import Ffmpeg, find

@@ -13,12 +13,12 @@ from api.media.health_overview import SAMPLES, Overview
 from api.wiring.core import Core
 from api.wiring.rooms.health import overview
 from projections.consumers.queries import ConsumerStatus
-from projections.job.numbers import JobNumbers
+from projections.job.queue import JobNumbers
 from tests.api.asking import add
 from tests.api.engine.jobs_given import start
 from tests.api.serving import serving
 from tests.conftest import introduce
-from tests.workers.jobs.engine import Engine
+from tests.workers.job.engine import Engine
 
 PATH = "/api/health/overview/"
 

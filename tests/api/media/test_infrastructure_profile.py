@@ -10,7 +10,7 @@ import httpx
 
 from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_profile, assert_problem, fields_of, last, logged, topics
-from tests.domain.configuration.texts_given import PROFILE, RESOURCE, changed, without
+from tests.domain.channel.texts_given import PROFILE, RESOURCE, changed, without
 
 PATH = "/api/infrastructureprofile"
 TEXT = json.dumps(PROFILE)

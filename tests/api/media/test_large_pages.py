@@ -9,9 +9,8 @@ import httpx
 import pytest
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.database import Database
-from projections.kernel.large_reads import LargeReads
-from projections.kernel.page import LARGEST_CONTENT, ORDINARY, PageTooLarge
+from projections.kernel.database.database import Database, LargeReads
+from projections.kernel.database.page import LARGEST_CONTENT, ORDINARY, PageTooLarge
 from tests.api.asking import add
 
 LARGE = 1_000_000

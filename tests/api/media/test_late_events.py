@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from domain.event.values import EventState
 from domain.kernel.clock import iso
-from domain.media_event.values import EventState
 from tests.api.asking import add, fields_of
 from tests.conftest import NOON, HandClock
 

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
+from domain.event.commands import StartVodJob
+from domain.event.values import EventState, VodWorkflow
 from domain.kernel.clock import iso
-from domain.media_event.commands import StartVodJob
-from domain.media_event.values import EventState, VodWorkflow
 from tests.api.asking import add, add_flow, fields_of
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do

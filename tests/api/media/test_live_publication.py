@@ -11,9 +11,9 @@ import pytest
 
 from api.wiring.core import Core
 from api.wiring.services import services
+from domain.event.commands import RecordAudioInputs
+from domain.event.values import AudioInput
 from domain.kernel.encryption import SecretCipher
-from domain.media_event.commands import RecordAudioInputs
-from domain.media_event.values import AudioInput
 from tests.api.asking import UNKNOWN, add, assert_problem, last, topics
 from tests.api.media.publishing import add_destination
 from tests.conftest import HandClock
@@ -21,7 +21,7 @@ from tests.contract.target.memory import MemoryLiveTarget
 from tests.projections.feeding import do
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.target_ports import TargetFailed
+from workers.ports.targets import TargetFailed
 
 LIVE = "/api/media/livepublication"
 TRANSACTION = "0b1c2d3e-0000-4000-8000-000000000001"

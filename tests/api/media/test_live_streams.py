@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.configuration.points import watched_points
+from domain.channel.points import watched_points
+from domain.event.values import EventState
 from domain.kernel.clock import iso
-from domain.media_event.values import EventState
 from projections.consumers.leases import ShardLeases
-from projections.publishing_points.queries import PointStates
-from projections.publishing_points.samples import CONSUMER, PointKey, Sample, Samples
+from projections.publishing_point.queries import PointStates
+from projections.publishing_point.samples import CONSUMER, PointKey, Sample, Samples
 from tests.api.asking import UNKNOWN, add, add_channel, fields_of
 
 ADDRESS = "/api/health/live/stream/"

@@ -22,15 +22,14 @@ from domain.job.owners import OwnersOfRooms
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
 from domain.publication.handlers import PublicationHandlers, PublicationJobOwners, command_of
-from projections.job.numbers import JobNumbers
-from projections.kernel.database import Database
+from projections.event.queries import EventQueries
+from projections.job.queue import JobNumbers
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
-from projections.media_event.queries import EventQueries
 from projections.publication import queries
-from projections.records.queries import RecordQueries
-from projections.vault.signing_secrets import new_signing_secret
-from projections.vault.vault import Vault
+from projections.record.queries import RecordQueries
+from projections.vault.vault import Vault, new_signing_secret
 from tests.api.asking import UNKNOWN, add, assert_problem, fields_of, last, topics
 from tests.api.media.publishing import add_destination
 from tests.api.media.test_vod import put_file
@@ -39,8 +38,8 @@ from tests.contract.target.memory import MemoryTarget
 from tests.domain.asset.memory_assets import AssetWorkflows
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.syndication.contents import TargetContents
-from workers.target_ports import TargetFailed
+from workers.ports.targets import TargetFailed
+from workers.publication.contents import TargetContents
 
 VOD, MEDIA = "/api/vodpublications", "/api/media/vodpublication"
 TRANSACTION = "0b1c2d3e-0000-4000-8000-000000000001"

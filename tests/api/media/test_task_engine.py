@@ -9,9 +9,9 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from api.media.flow import TaskEngine
-from domain.configuration.flow import first_flow
-from domain.configuration.secrets import split
-from tests.domain.configuration.texts_given import FLOW, STREAM, Place, changed, without
+from domain.channel.flow import first_flow
+from domain.channel.secrets import split
+from tests.domain.channel.texts_given import FLOW, STREAM, Place, changed, without
 
 FIRST: Place = ("flows", 0)
 TASK_ENGINE: dict[str, Any] = {

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
+from domain.event.commands import MeasureQuality
+from domain.event.metadata_file import LARGEST
+from domain.event.values import WITH_METADATA, EventState, Quality, QualityOfSound, QualityReason, QualityVerdict
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import MeasureQuality
-from domain.media_event.metadata_file import LARGEST
-from domain.media_event.values import WITH_METADATA, EventState, Quality, QualityOfSound, QualityReason, QualityVerdict
 from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, logged
 
 

@@ -20,21 +20,20 @@ from api.wiring.catalogue import AGGREGATES, catalogue
 from api.wiring.services import asyncapi
 from docs.generate import REFERENCE
 from domain.client.aggregate import Client
+from domain.event.values import EventDetails, EventState, Mp4State
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from domain.media_event.values import EventDetails, EventState, Mp4State
 from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 from projections.log.write_set import metadata_text
 from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.topics import PARTITIONS, Topics
-from workers.deliveries.form_body import form_body
-from workers.deliveries.signature import signatures
-from workers.webhooks.payload import payload
-from workers.webhooks.policy import Action, Change, Effect
+from workers.adapters.kafka.broker_topics import PARTITIONS, Topics
+from workers.webhook.fanout import payload
+from workers.webhook.policy import Action, Change, Effect
+from workers.webhook.sender.attempt import form_body, signatures
 
 TOLD = [root for root in AGGREGATES if root is not Client]  # whose events hold marks of keys
 CALLBACKS = ("job_callback", "provision_callback", "publication_callback")

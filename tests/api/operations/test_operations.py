@@ -15,7 +15,7 @@ from api.operations.process_metrics import LoopDelay
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.kernel.encryption import KeyRing
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.vault.master_keys import ProcessKeys, VaultState, master_key_fits
 from tests.api.asking import add, add_room, assert_problem, last
 from tests.api.serving import serving

@@ -16,7 +16,7 @@ from api.origin.access import OriginAccess
 from api.published.readers import Readers
 from api.published.viewers import Viewers
 from api.wiring.core import Core
-from domain.configuration.point_token import PointToken, Use
+from domain.channel.point_token import PointToken, Use
 from domain.kernel.encryption import IngestKeys
 from tests.conftest import HandClock, assembled, introduce
 from tests.workers.origin.studio import Studio, Track, master_playlist

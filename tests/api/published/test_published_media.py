@@ -18,9 +18,9 @@ from api.published.readers import Readers
 from api.published.viewers import Viewers
 from api.wiring.core import Core
 from api.wiring.services import services
+from domain.event.values import EventState
 from domain.kernel.encryption import SecretCipher
-from domain.media_event.values import EventState
-from projections.media_event.queries import EventQueries
+from projections.event.queries import EventQueries
 from tests.conftest import assembled, introduce
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint

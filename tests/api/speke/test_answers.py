@@ -19,8 +19,8 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import Core
 from domain.content_key.handlers import ContentKeyHandlers
 from domain.kernel.encryption import KeyRing, SecretCipher, fingerprint
-from projections.content_keys.queries import ContentKeyQueries
-from projections.kernel.database import Database
+from projections.content_key.queries import ContentKeyQueries
+from projections.kernel.database.database import Database
 from projections.vault.master_keys import master_key_fits
 from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault

@@ -19,8 +19,8 @@ from api.wiring.core import Core
 from domain.content_key.handlers import ContentKeyHandlers
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
-from domain.records.kinds.setting import Setting
-from domain.records.record import RegisterRecord
+from domain.record.kinds.setting import Setting
+from domain.record.record import RegisterRecord
 from tests.api.asking import assert_problem, engine_error, last, logged
 from tests.api.speke.documents import (
     FAIRPLAY,

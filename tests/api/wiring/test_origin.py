@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.wiring.origin import ingest_headers
-from domain.configuration.point_token import PointToken, Use, read_point_token
+from domain.channel.point_token import PointToken, Use, read_point_token
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 

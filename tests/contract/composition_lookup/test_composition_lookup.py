@@ -18,11 +18,11 @@ from domain.composition.commands import (
 )
 from domain.composition.ports import CompositionLookup, KnownEvents
 from domain.composition.values import CompositionKind
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
 from projections.composition.queries import CompositionQueries
-from projections.media_event.queries import EventQueries
+from projections.event.queries import EventQueries
 from tests.conftest import NOON, HandClock
 from tests.domain.composition.compositions_given import PLAYLIST, SOURCE, marked, playlist
 from tests.domain.composition.memory_compositions import MemoryCompositions

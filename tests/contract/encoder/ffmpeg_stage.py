@@ -9,14 +9,14 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from domain.configuration.encoding import EncoderPlan, PointPlan
-from domain.configuration.streaming_options import EncoderOptions, encoder_options
+from domain.channel.encoding import EncoderPlan, PointPlan
+from domain.channel.streaming_options import EncoderOptions, encoder_options
 from tests.workers.encoders.receiver import Receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, no_headers
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Encoder
+from workers.ports.encoders import Encoder
 
 SEGMENT = 0.5
 SMALL: dict[str, Any] = {"renditions": [{"height": 96, "width": 128, "bitrate": 100_000, "fps": 25}], "keyFrameInterval": SEGMENT}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from domain.configuration.encoding import EncoderPlan, PointPlan
-from domain.configuration.streaming_options import EncoderOptions
+from domain.channel.encoding import EncoderPlan, PointPlan
+from domain.channel.streaming_options import EncoderOptions
 from tests.workers.encoders.foreign import KEY, Foreign
 from workers.adapters.encoders.ffmpeg import no_headers
 from workers.adapters.encoders.http import HttpEncoder
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Encoder
+from workers.ports.encoders import Encoder
 
 
 def http_plan(foreign: Foreign, *, key: str = KEY, **specific: Any) -> EncoderPlan:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from domain.configuration.encoding import EncoderPlan, PointPlan
-from domain.configuration.streaming_options import EncoderOptions
+from domain.channel.encoding import EncoderPlan, PointPlan
+from domain.channel.streaming_options import EncoderOptions
 from tests.workers.encoders.memory import MemoryEncoder, MemoryPoint
-from workers.ports import Encoder
+from workers.ports.encoders import Encoder
 
 CHANNEL = "4d7ac2ae-55f9-4c06-9a8b-3f0a5ea1b0a1"
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract.encoder.stages import CHANNEL, Stage
 from tests.projections.log.helpers import until
-from workers.ports import EncoderFailed, RunningEncoder
+from workers.ports.encoders import EncoderFailed, RunningEncoder
 
 PATIENCE = 90.0
 

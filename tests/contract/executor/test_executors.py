@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.errors import (
@@ -23,10 +24,9 @@ from domain.kernel.errors import (
 )
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed
 from domain.kernel.ports import Invocation, Outcome, Plan
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.contract.executor.conftest import Stage
 
 EVENT, HALL, SKI, LUGE = (UUID(int=number) for number in range(1, 5))

@@ -14,17 +14,16 @@ from api.wiring.core import Core
 from domain.job.aggregate import Job
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
-from domain.records.kinds.room import Room
+from domain.record.kinds.room import Room
 from projections.consumers.leases import ShardLeases
-from projections.effects.orders import NewOrder, Orders
+from projections.consumers.orders import NewOrder, Orders
 from projections.log.reader import head
 from tests.contract.feed.transports import Transport
-from tests.workers.outcomes.owned_jobs import OUTPUT, accept, complete, names, owned, rename
+from tests.workers.event.outcomes.owned_jobs import OUTPUT, accept, complete, names, owned, rename
+from workers.event.outcomes.policy import CONSUMER, OutcomeOrders, OwnerCommands
 from workers.kernel.consumer import Consumer
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
-from workers.outcomes.owner_commands import OwnerCommands
-from workers.outcomes.policy import CONSUMER, OutcomeOrders
 
 JOBS = range(1, 13)
 

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.ports import Invocation, Plan
-from domain.media_event.commands import AddOrUpdateEvent
 from projections.consumers.parked import ParkedRecords
 from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming

@@ -16,7 +16,7 @@ from tests.s3 import versity_endpoint as versity_endpoint
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.s3_bucket import S3Bucket
-from workers.bucket_ports import BucketAddress
+from workers.ports.buckets import BucketAddress
 
 
 @dataclass(frozen=True)

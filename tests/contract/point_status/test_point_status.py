@@ -10,15 +10,14 @@ from time import monotonic
 
 import pytest
 
-from domain.configuration.channel import StatusCheckStrategy
-from domain.configuration.points import WatchedPoint
+from domain.channel.channel import StatusCheckStrategy
+from domain.channel.points import WatchedPoint
 from domain.kernel.clock import iso
 from tests.conftest import NOON
-from tests.workers.prober.point_server import Page, PointServer, answers, drips, hangs, smil
+from tests.workers.health.point_server import Page, PointServer, answers, drips, hangs, smil
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.point_status.asking import SECONDS
-from workers.adapters.point_status.strategies import point_status
-from workers.ports import PointReport, PointSilent
+from workers.adapters.point_status.strategies import SECONDS, point_status
+from workers.ports.points import PointReport, PointSilent
 
 ALL, ARCHIVE, API, PHP, NONE, TIMESTAMP = StatusCheckStrategy
 MIB = 1024 * 1024

@@ -12,8 +12,8 @@ import pytest
 from tests.contract.provisioner import stages
 from tests.contract.provisioner.stages import Stage
 from tests.programs import program
-from tests.workers.provisioning.foreign_service import serving
-from tests.workers.provisioning.site import Site
+from tests.workers.provision.foreign_service import serving
+from tests.workers.provision.site import Site
 from workers.adapters.outbound_http import GuardedClient
 
 MAKING = ("memory", "terraform", "http")

@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 from domain.provision.desired import Desired
 from domain.provision.values import Deployment
-from tests.workers.jobs.engine import once
-from tests.workers.provisioning.foreign_service import KEY, ForeignService
-from tests.workers.provisioning.memory_provisioner import MemoryProvisioner
-from tests.workers.provisioning.site import Site
+from tests.workers.job.engine import once
+from tests.workers.provision.foreign_service import KEY, ForeignService
+from tests.workers.provision.memory_provisioner import MemoryProvisioner
+from tests.workers.provision.site import Site
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.provisioners.service import ServiceLimits, ServiceProvisioner
 from workers.adapters.provisioners.service_file import ServiceFiles
 from workers.adapters.provisioners.static import StaticProvisioner
-from workers.ports import Provisioner
+from workers.ports.provisioners import Provisioner
 
 QUICK = ServiceLimits(poll=0.02, patience=0.5, request=5.0, pause=0.1)
 

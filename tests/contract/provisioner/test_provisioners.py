@@ -6,8 +6,8 @@ import asyncio
 
 from domain.provision.desired import Provided
 from tests.contract.provisioner.stages import Stage
-from tests.workers.provisioning.site import A, B, Notes, names
-from workers.ports import Halt, Provisioner
+from tests.workers.provision.site import A, B, Notes, names
+from workers.ports.provisioners import Halt, Provisioner
 
 NEVER = Halt()
 LARGE = {**A, "size": "large"}

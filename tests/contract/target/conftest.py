@@ -11,7 +11,7 @@ import pytest
 from tests.contract.target.stages import Stage, in_bucket, in_directory, in_memory, in_ssh, on_facebook, on_web, on_youtube, source
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.s3 import versity_endpoint as versity_endpoint
-from workers.target_ports import UploadSource
+from workers.ports.targets import UploadSource
 
 
 @pytest.fixture(params=["memory", "directory", "moto", "versitygw", "sftp", "http", "youtube", "facebook"])

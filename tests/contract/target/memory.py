@@ -7,8 +7,8 @@ from typing import Any
 
 from domain.destination.targets import Target
 from workers.adapters.targets.named import file_name
-from workers.live_ports import LIVE, LiveIngest
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.live import LIVE, LiveIngest
+from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART = 65_536
 

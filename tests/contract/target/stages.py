@@ -28,7 +28,7 @@ from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.s3 import S3Target
 from workers.adapters.targets.sftp import SftpTarget
 from workers.adapters.targets.youtube import YouTubeTarget
-from workers.target_ports import PublicationOrder, PublishingTarget, ServiceAddresses, UploadProgress, UploadSource, UploadState
+from workers.ports.targets import PublicationOrder, PublishingTarget, ServiceAddresses, UploadProgress, UploadSource, UploadState
 
 KIB = 1024
 MIB = 1024 * KIB

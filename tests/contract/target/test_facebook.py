@@ -11,8 +11,8 @@ import pytest
 
 from tests.contract.target.facebook_server import FacebookServer
 from tests.contract.target.stages import KIB, Killed, Memory, Stage, on_facebook, order, source, uploaded
-from workers.live_ports import LiveTarget, live_face
-from workers.target_ports import PublicationOrder, TargetFailed
+from workers.ports.live import LiveTarget, live_face
+from workers.ports.targets import PublicationOrder, TargetFailed
 
 REFUSALS = {
     (400, 190, 463): "destination",

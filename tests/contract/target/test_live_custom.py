@@ -10,8 +10,8 @@ import pytest
 from tests.contract.target.stages import guarded
 from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
-from workers.live_ports import LiveIngest, live_face
-from workers.target_ports import PublicationOrder, TargetFailed
+from workers.ports.live import LiveIngest, live_face
+from workers.ports.targets import PublicationOrder, TargetFailed
 
 KEY = "marked-key-41aa"
 ADDRESSES = {

@@ -42,7 +42,7 @@ from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
 from workers.adapters.targets.s3 import S3Target
 from workers.adapters.targets.youtube import YouTubeTarget
-from workers.target_ports import PublishingTarget, ServiceAddresses, TargetFailed
+from workers.ports.targets import PublishingTarget, ServiceAddresses, TargetFailed
 
 SECRET = "marked-secret-5d1e"
 SIZE = 300_000

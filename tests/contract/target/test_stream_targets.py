@@ -16,8 +16,8 @@ from aiohttp import web
 
 from tests.contract.target.stages import guarded, serving
 from workers.adapters.targets.wowza import StreamingServer, WowzaStreamTargets
-from workers.live_ports import LiveIngest, StreamTarget, StreamTargetsUnavailable
-from workers.target_ports import TargetFailed
+from workers.ports.live import LiveIngest, StreamTarget, StreamTargetsUnavailable
+from workers.ports.targets import TargetFailed
 
 USER, PASSWORD, KEY = "operator", "marked-password-3c9d", "marked-stream-key"
 PATH = "/v2/servers/_defaultServer_/vhosts/_defaultVHost_/applications/live/pushpublish/mapentries"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.target.stages import Killed, Memory, Stage, order, uploaded
-from workers.target_ports import TargetFailed, UploadSource
+from workers.ports.targets import TargetFailed, UploadSource
 
 OVERHEAD = 96 * 1024
 """Bytes on the wire besides the file: requests, encryption, greetings."""

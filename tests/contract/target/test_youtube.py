@@ -12,8 +12,8 @@ import pytest
 
 from tests.contract.target.stages import Killed, Memory, Stage, on_youtube, order, source, uploaded
 from tests.contract.target.youtube_server import SCOPE, YouTubeServer
-from workers.live_ports import LiveTarget, live_face
-from workers.target_ports import PublicationOrder, PublishedText, TargetFailed, TextTarget, UploadSource
+from workers.ports.live import LiveTarget, live_face
+from workers.ports.targets import PublicationOrder, PublishedText, TargetFailed, TextTarget, UploadSource
 
 REASONS: Mapping[tuple[int, str], str] = {
     (403, "quotaExceeded"): "retry",

@@ -9,15 +9,14 @@ from uuid import UUID
 
 import pytest
 
-from domain.asset.caption_handlers import CaptionHandlers, NewCaption
+from domain.asset.caption_handlers import CaptionHandlers, NewCaption, language_tag
 from domain.asset.commands import CompleteAsset, ReleaseAssetPath, RemoveAsset, RequestCaption
 from domain.asset.file_names import caption_parts
-from domain.asset.languages import language_tag
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType, CaptionKind
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Malformed, NotFound, Refused
-from domain.media_event.commands import AddOrUpdateEvent
 from tests.domain.asset.memory_assets import MemoryAssets
 from tests.domain.asset.test_handlers import EVENT, FILM, KEY, ME, OTHER, accepted, handlers
 from tests.domain.media_files import MemoryMediaFiles

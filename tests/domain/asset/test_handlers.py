@@ -17,6 +17,8 @@ from domain.asset.handlers import AssetHandlers, NewAsset, command_of
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState, EndVodJob, StartVodJob
+from domain.event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import AcceptJob, BreakJob
 from domain.job.handlers import JobHandlers
@@ -26,8 +28,6 @@ from domain.job.values import Output, Submission
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, EndVodJob, StartVodJob
-from domain.media_event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from tests.domain.asset.memory_assets import TASKS, AssetWorkflows, MemoryAssets, Numbers
 from tests.domain.media_files import MODIFIED, MemoryMediaFiles
 from tests.domain.memory import Memory

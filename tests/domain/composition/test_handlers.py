@@ -9,10 +9,22 @@ from uuid import UUID
 
 import pytest
 
+from domain.channel.secrets import split
 from domain.composition.aggregate import Composition
 from domain.composition.handlers import CompositionHandlers, CompositionJobOwners, NewComposition, commands_of
 from domain.composition.values import CompositionKind, CompositionState, Item, ItemType, Playlist
-from domain.configuration.secrets import split
+from domain.event.aggregate import MediaEvent
+from domain.event.changes import EventChanges
+from domain.event.commands import (
+    AddOrUpdateEvent,
+    ChangeEventState,
+    DeleteEvent,
+    EndVodJob,
+    RestoreEvent,
+    StartVodJob,
+)
+from domain.event.deletion import EventDeletion
+from domain.event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
 from domain.job.aggregate import Job
 from domain.job.commands import BreakJob
 from domain.job.handlers import JobChanges, JobHandlers
@@ -21,26 +33,14 @@ from domain.job.ports import CheckedJob
 from domain.job.values import JobState, Output
 from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.ports import Invocation, Plan
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.changes import EventChanges
-from domain.media_event.commands import (
-    AddOrUpdateEvent,
-    ChangeEventState,
-    DeleteEvent,
-    EndVodJob,
-    RestoreEvent,
-    StartVodJob,
-)
-from domain.media_event.deletion import EventDeletion
-from domain.media_event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.flow import Flow
-from domain.records.record import RegisterRecord
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.flow import Flow
+from domain.record.record import RegisterRecord
 from tests.domain.asset.memory_assets import TASKS
+from tests.domain.channel.texts_given import CHANNEL, FLOW
 from tests.domain.composition.compositions_given import ANOTHER, EVENT, LATER, OTHER, PLAYLIST, SOURCE, item, marked, playlist
 from tests.domain.composition.memory_compositions import MemoryCompositions, composition_handlers, job_handlers
-from tests.domain.configuration.texts_given import CHANNEL, FLOW
 from tests.domain.memory import Memory
 from tests.domain.scenario import NOW
 

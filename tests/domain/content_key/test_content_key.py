@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from domain.content_key import events
 from domain.content_key.aggregate import ContentKey, KidTaken, Purpose, Usage
 from domain.content_key.commands import IssueContentKey, RecordUsage
-from domain.content_key.identity import key_of, kid_of
+from domain.content_key.handlers import key_of, kid_of
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Malformed, NotFound
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given

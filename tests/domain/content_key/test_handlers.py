@@ -9,8 +9,7 @@ import pytest
 
 from domain.content_key.aggregate import KeyMismatch, KidTaken, Purpose, Usage
 from domain.content_key.commands import IssueContentKey
-from domain.content_key.handlers import ContentKeyHandlers, ImportedKey, KeyRequest, PlainKey
-from domain.content_key.identity import key_of
+from domain.content_key.handlers import ContentKeyHandlers, ImportedKey, KeyRequest, PlainKey, key_of
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Invocation
 from tests.domain.memory import Memory

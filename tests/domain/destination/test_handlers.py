@@ -13,7 +13,7 @@ from domain.destination.handlers import DestinationHandlers
 from domain.destination.targets import Target
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ports import Invocation
-from domain.records.handlers import RecordHandlers
+from domain.record.handlers import RecordHandlers
 from tests.domain.memory import Memory
 
 ME = Invocation.by("studio")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.configuration.secrets import opened, split
+from domain.channel.secrets import opened, split
 from domain.destination.targets import FIELD, SECRETS, S3Config, SftpConfig, Target, parse_config
 from domain.kernel.errors import Malformed
 

@@ -14,6 +14,8 @@ from uuid import UUID
 
 import pytest
 
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.vod_jobs import VodJobOwners
 from domain.job import events as facts
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
@@ -26,14 +28,12 @@ from domain.kernel.cause import Cause
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation, Outcome
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
-from domain.media_event.vod_jobs import VodJobOwners
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.flow import Flow
-from domain.records.record import RegisterRecord
-from domain.webhook.callback_url import MOST_CALLBACKS, parse_callback_url
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.flow import Flow
+from domain.record.record import RegisterRecord
+from domain.webhook.callback import MOST_CALLBACKS, parse_callback_url
 from domain.webhook.commands import RemoveUnusedCallback
-from tests.domain.configuration.texts_given import FLOW
+from tests.domain.channel.texts_given import FLOW
 from tests.domain.memory import Memory
 from tests.domain.scenario import NOW, fact
 

@@ -9,9 +9,8 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from domain.job import events
-from domain.job.aggregate import Job
+from domain.job.aggregate import Job, low_slots_of, slots_of
 from domain.job.commands import StartJob, UpdateJob
-from domain.job.state import low_slots_of, slots_of
 from domain.job.values import JobState, Semaphore
 from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import SecretRef

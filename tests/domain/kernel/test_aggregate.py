@@ -12,12 +12,12 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from api.wiring.catalogue import AGGREGATES
+from domain.event.aggregate import MediaEvent
+from domain.event.events import Described, Registered
+from domain.event.values import EventState, Trigger
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.events import Described, Registered
-from domain.media_event.values import EventState, Trigger
 from tests.domain.scenario import NOW, THEN, collected, folded
 from tests.golden.samples import HAPPENED, history
 

@@ -7,11 +7,11 @@ import json
 import pytest
 from pydantic import StrictStr
 
-from domain.configuration.channel import ChannelDocument
-from domain.configuration.flow import FlowDocument
+from domain.channel.channel import ChannelDocument
+from domain.channel.flow import FlowDocument
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked, readable
-from tests.domain.configuration.texts_given import faults
+from tests.domain.channel.texts_given import faults
 
 
 class Anything(Section):

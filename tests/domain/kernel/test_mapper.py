@@ -9,10 +9,10 @@ from eventsourcing.persistence import StoredEvent
 from pydantic_core import from_json
 
 from api.wiring.catalogue import AGGREGATES, catalogue
+from domain.event.events import Described, Registered, Rescheduled
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper, UnknownTopic
-from domain.media_event.events import Described, Registered, Rescheduled
 from tests.golden.samples import HAPPENED, history
 
 MAPPER = EventMapper(catalogue())

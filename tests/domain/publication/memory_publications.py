@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from domain.publication.aggregate import Publication
+from domain.publication.handlers import PublicationPorts
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
-from domain.publication.several_handlers import PublicationPorts
 from domain.publication.stored_texts import PublicationTexts
 from domain.publication.values import PublicationKind, PublicationState
 from domain.webhook.naming import CallbackNaming

@@ -9,21 +9,21 @@ from uuid import UUID
 import pytest
 
 from domain.destination.targets import Target
+from domain.event.commands import AddOrUpdateEvent
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.owners import OwnersOfRooms
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import InUse, LinkBroken, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.kernel.ports import Invocation, Outcome
-from domain.media_event.commands import AddOrUpdateEvent
 from domain.publication.aggregate import Publication
 from domain.publication.commands import CompletePublication
 from domain.publication.handlers import MOST_DELETED, NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.values import MOST_AT_ONCE, PublicationState
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.destination import Destination
-from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.destination import Destination
+from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.domain.asset.memory_assets import AssetWorkflows, Numbers
 from tests.domain.memory import Memory
 from tests.domain.publication.memory_publications import MemoryContents, ports_of

@@ -9,19 +9,19 @@ from uuid import UUID
 import pytest
 
 from domain.destination.targets import Target
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState
+from domain.event.values import EventState
 from domain.kernel.errors import Malformed, PreconditionFailed
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.media_event.values import EventState
 from domain.publication.aggregate import Publication
 from domain.publication.live_handlers import Entry, LivePublicationHandlers, NewStream
 from domain.publication.ports import TargetCall
 from domain.publication.sources import ChannelSources
 from domain.publication.values import PublicationState
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.destination import Destination
-from domain.records.record import AmendRecord, RegisterRecord
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.destination import Destination
+from domain.record.record import AmendRecord, RegisterRecord
 from tests.domain.memory import Memory
 from tests.domain.publication.memory_publications import MemoryContents, NoServers, ports_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import NotFound
-from domain.records.record import AmendRecord, Record
+from domain.record.record import AmendRecord, Record
 from domain.webhook.callback import Callback, callback_key
 from domain.webhook.commands import KeepCallback, NameCallback, RemoveUnusedCallback, RotateSecret
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given

@@ -6,7 +6,7 @@ import pytest
 
 from domain.kernel.errors import Malformed
 from domain.kernel.urls import LONGEST_URL
-from domain.webhook.callback_url import parse_callback_url, split_user_info
+from domain.webhook.callback import parse_callback_url, split_user_info
 
 FIELD = "parameters.callback_urls[0]"
 

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import pytest
 
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent
 from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent
-from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook, WebhookFamily
+from domain.webhook.endpoint import encode_secret
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
-from domain.webhook.secret import encode_secret
 from tests.domain.memory import Memory
 from tests.domain.scenario import NOW, fact
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from domain.webhook.secret import decode_secret, encode_secret
+from domain.webhook.endpoint import decode_secret, encode_secret
 
 
 def test_a_secret_is_encoded_and_decoded() -> None:

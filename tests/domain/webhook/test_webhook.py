@@ -11,7 +11,7 @@ import pytest
 
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import Malformed, NotFound
-from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
 from domain.webhook.commands import RotateSecret
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given

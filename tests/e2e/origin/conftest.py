@@ -10,13 +10,13 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from domain.configuration.point_token import PointToken, Use
+from domain.channel.point_token import PointToken, Use
 from domain.kernel.encryption import ingest_key
 from tests.e2e.origin.pushing import make_film
 from tests.e2e.product import Product
 from tests.platform.waiting import until
-from tests.workers.jobs.counted import numbers
-from workers.jobs.workflows.capture import dash
+from tests.workers.job.counted import numbers
+from workers.job.workflows.capture import dash
 
 KEY = ingest_key(bytes(range(32)))
 

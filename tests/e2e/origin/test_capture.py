@@ -14,11 +14,11 @@ from domain.kernel.encryption import IngestKeys
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.pushing import CMAF, FMP4, FRAMES, TS, Encoder, copied
 from tests.e2e.product import Product
-from tests.workers.jobs.capturing import Studio
-from tests.workers.jobs.counted import numbers
-from tests.workers.jobs.streamed import Streamed
-from workers.jobs.protocol import Failed
-from workers.jobs.step_process_pool import StepProcessPool
+from tests.workers.job.capturing import Studio
+from tests.workers.job.counted import numbers
+from tests.workers.job.streamed import Streamed
+from workers.job.protocol import Failed
+from workers.job.step_process_pool import StepProcessPool
 
 ALL = list(range(FRAMES))
 

@@ -19,7 +19,7 @@ from projections.audit.checkpoint_keys import PUBLIC_KEYS
 from projections.audit.log_export import Selection, export_log, export_stream
 from projections.audit.sealing import AT_ONCE, Sealed, seal
 from projections.audit.stored_log import StoredLog
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.hash_chain import commit_leaf, genesis, root
 from projections.vault.vault import Vault
 

@@ -11,7 +11,7 @@ from api.wiring.core import Core
 from projections.audit.sealing import seal
 from projections.audit.stored_log import StoredLog
 from projections.audit.verify import verify
-from projections.kernel.page import MOST_BYTES
+from projections.kernel.database.page import MOST_BYTES
 from tests.projections.audit.sealed import SealedLog
 from tests.projections.feeding import event
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from api.wiring.core import Core
-from projections.job.numbers import JobNumbers
+from projections.job.queue import JobNumbers
 
 
 async def test_numbers_go_up_by_one(inner: Core) -> None:

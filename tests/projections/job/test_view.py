@@ -16,8 +16,8 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
 from projections.consumers.leases import shard_of
 from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, SHARDS, task_rows
-from projections.kernel.database import Database
-from projections.kernel.view import View
+from projections.kernel.database.database import Database
+from projections.kernel.schema.view import View
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from tests.conftest import NOON, HandClock

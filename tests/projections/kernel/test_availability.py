@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.availability import Availability, DatabaseLost
 from projections.kernel.background_task import run_forever
-from projections.kernel.database import Database, PoolLimits
+from projections.kernel.database.availability import Availability, DatabaseLost
+from projections.kernel.database.database import Database, PoolLimits
 from projections.log.append import Appender
 from tests.link import Link
 from tests.projections.log.helpers import until, write_of
 
-LOGGER = "projections.kernel.availability"
+LOGGER = "projections.kernel.database.availability"
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from projections.kernel.builds import BuildTooOld, RunningBuild, limits, living, shut_out_older
-from projections.kernel.database import APP_ROLE, Database
-from projections.kernel.migrate import Grant, Migration, grant_application, migrate, waiting
+from projections.kernel.database.database import APP_ROLE, Database
+from projections.kernel.schema.builds import BuildTooOld, RunningBuild, limits, living, shut_out_older
+from projections.kernel.schema.migrate import Grant, Migration, grant_application, migrate, waiting
 from tests.projections.kernel.empty_database import empty_database as empty_database
 
 FIRST = Migration("0001 first", "CREATE TABLE first (id integer, old text)")

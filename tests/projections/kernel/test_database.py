@@ -9,8 +9,8 @@ import pytest
 
 from domain.kernel.errors import Unavailable
 from projections.audit.stored_log import StoredLog
-from projections.kernel.connection import limited
-from projections.kernel.database import Database, PoolLimits
+from projections.kernel.database.connection import limited
+from projections.kernel.database.database import Database, PoolLimits
 from tests.postgres import asked, new_database
 
 SLOW = "SELECT pg_sleep(600)"

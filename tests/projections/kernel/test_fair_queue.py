@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.fair_queue import FairQueue
-from projections.kernel.readers import READER, ClientBudget, ClientBudgets, Reader
+from projections.kernel.database.fair_queue import FairQueue
+from projections.kernel.database.readers import READER, ClientBudget, ClientBudgets, Reader
 from tests.projections.log.helpers import until
 
 

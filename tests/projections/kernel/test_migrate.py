@@ -9,8 +9,8 @@ from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import prepare
 from api.wiring.startup import StartError
-from projections.kernel.database import APP_ROLE, Database
-from projections.kernel.migrate import Grant, Migration, MigrationEdited, grant_application, migrate
+from projections.kernel.database.database import APP_ROLE, Database
+from projections.kernel.schema.migrate import Grant, Migration, MigrationEdited, grant_application, migrate
 from tests.projections.kernel.empty_database import NAME
 from tests.projections.kernel.empty_database import empty_database as empty_database
 from tests.projections.log.helpers import until

@@ -11,8 +11,8 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
-from projections.kernel.database import APP_ROLE, Database
-from projections.kernel.partitions import AHEAD, DayTable, Partition, cover, drop_before, partitions
+from projections.kernel.database.database import APP_ROLE, Database
+from projections.kernel.sql.partitions import AHEAD, DayTable, Partition, cover, drop_before, partitions
 from tests.projections.log.helpers import rows
 
 Connection = AsyncConnection[TupleRow]

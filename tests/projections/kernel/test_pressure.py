@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from projections.kernel.pressure import Pressure, busy_seconds
+from projections.kernel.database.readers import Pressure, busy_seconds
 
 
 class World:

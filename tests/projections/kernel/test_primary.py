@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from projections.kernel.primary import Primary
+from projections.kernel.database.primary import Primary
 
 HOSTS = "postgresql://ana@one:5432,two:5433,three:5434/medialedger"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from projections.kernel.readers import ClientBudget, ClientBudgets, Reader
+from projections.kernel.database.readers import ClientBudget, ClientBudgets, Reader
 
 
 class World:

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import OutcomeUnknown, Unavailable
-from projections.kernel.connection import BlockingConnection, SilentServer, limited
-from projections.kernel.database import Database, PoolLimits
+from projections.kernel.database.connection import BlockingConnection, SilentServer, limited
+from projections.kernel.database.database import Database, PoolLimits
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
 from tests.link import Link

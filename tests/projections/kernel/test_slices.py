@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from projections.kernel.readers import READER, ClientBudget, ClientBudgets, Reader
-from projections.kernel.slices import in_slices
+from projections.kernel.database.readers import READER, ClientBudget, ClientBudgets, Reader
+from projections.kernel.sql.slices import in_slices
 
 
 async def test_other_tasks_run_between_two_slices() -> None:

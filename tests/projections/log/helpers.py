@@ -19,12 +19,12 @@ from api.wiring.core import Core
 from domain.kernel.aggregate import Claim
 from domain.kernel.mapper import EventMapper
 from projections.audit.verify import verify
-from projections.kernel.connection import Connection
-from projections.kernel.database import Database
+from projections.kernel.database.connection import Connection
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.statement import EventRow, WriteSet
-from projections.records.references import Links
+from projections.record.queries import Links
 from tests.platform.waiting import pauses
 from tests.postgres import asked
 

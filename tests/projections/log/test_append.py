@@ -13,10 +13,10 @@ from api.wiring.catalogue import RECORD_VIEW
 from domain.kernel.aggregate import Claim
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, DomainError, Unavailable
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
-from domain.records.kinds.room import Room
-from domain.records.record import RegisterRecord
-from projections.kernel.database import Database
-from projections.kernel.view import ViewRow
+from domain.record.kinds.room import Room
+from domain.record.record import RegisterRecord
+from projections.kernel.database.database import Database
+from projections.kernel.schema.view import ViewRow
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
 from projections.log.statement import WriteSet

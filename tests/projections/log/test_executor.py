@@ -10,22 +10,22 @@ from uuid import UUID, uuid4
 import pytest
 
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, AmendEvent, DeleteEvent, Expectation, Replacement, RestoreEvent
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, Conflict, Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Plan
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent, AmendEvent, DeleteEvent, Expectation, Replacement, RestoreEvent
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.record import AmendRecord, DeleteRecord, Record, RegisterRecord
-from projections.kernel.database import Database
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import SNAPSHOT_EVERY, Streams
 from projections.log.weighed import NOTHING
-from projections.records.references import Links
+from projections.record.queries import Links
 from tests.projections.log.helpers import appenders, interrupted, log_locked, logged, rows, until, whole
 
 ME = Cause.by("tester")

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import Unavailable
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from tests.projections.log.helpers import whole, write_of
 

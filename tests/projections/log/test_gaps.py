@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import send_events
 from projections.log.statement import WriteSet, statement
 from tests.postgres import new_database

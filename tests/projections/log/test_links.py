@@ -9,15 +9,15 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
 from domain.kernel.cause import Cause
 from domain.kernel.errors import InUse, LinkBroken
 from domain.kernel.ports import Invocation, Plan
-from domain.media_event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
-from domain.records.kinds.category import Category
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.kinds.room import Room
-from domain.records.record import DeleteRecord, RegisterRecord
-from projections.records.references import Links, User
+from domain.record.kinds.category import Category
+from domain.record.kinds.custom_property import CategoryProperty
+from domain.record.kinds.room import Room
+from domain.record.record import DeleteRecord, RegisterRecord
+from projections.record.queries import Links, User
 from tests.projections.feeding import do, event, record, room, tag
 from tests.projections.log.helpers import rows, whole
 

@@ -12,8 +12,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from api.wiring.catalogue import DAY_TABLES, views
 from api.wiring.core import Core, _rebuilder, core, prepare
 from api.wiring.startup import StartError
-from projections.kernel.database import APP_ROLE, Database
-from projections.kernel.partitions import cover, drop_before
+from projections.kernel.database.database import APP_ROLE, Database
+from projections.kernel.sql.partitions import cover, drop_before
 from tests.conftest import HandClock, introduce
 from tests.postgres import Logins, new_database, two_logins
 from tests.projections.log.helpers import rows

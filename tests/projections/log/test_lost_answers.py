@@ -12,7 +12,7 @@ import pytest
 from domain.kernel.aggregate import Claim
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, OutcomeUnknown, Unavailable
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyRecord
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
 from projections.log.statement import WriteSet

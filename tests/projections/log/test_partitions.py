@@ -11,16 +11,16 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core, core
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import ConcurrencyConflict
-from domain.media_event.aggregate import MediaEvent
-from domain.media_event.commands import AddOrUpdateEvent
 from projections.audit.queries import AuditQueries, EntryFilter
+from projections.event.view import EVENT_VIEW
 from projections.log import reader
 from projections.log.append import Appender
 from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.statement import WriteSet
-from projections.media_event.view import EVENT_VIEW
 from tests.postgres import new_database
 from tests.projections.feeding import as_superuser, do, event, table
 from tests.projections.log.conftest import SIZE

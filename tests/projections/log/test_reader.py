@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from api.wiring.core import Core
 from projections.kernel.data_loader import DataLoader
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.reader import head, read
 from projections.log.statement import WriteSet
 from tests.projections.log.helpers import event, rows, terminate, until, write_of

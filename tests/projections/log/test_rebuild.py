@@ -19,27 +19,27 @@ from domain.client.commands import NewKey, RegisterClient
 from domain.composition.commands import ComposePlaylist
 from domain.composition.values import CompositionKind
 from domain.destination.targets import Target
+from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.event.values import EventState
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
-from domain.media_event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
-from domain.media_event.values import EventState
 from domain.provision.commands import RequestProvisioning
 from domain.publication.commands import SchedulePublication
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
-from domain.records.kinds.category import Category
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.kinds.room import Room
-from domain.records.record import DeleteRecord
-from projections.kernel.database import Database
-from projections.kernel.view import Column, View
+from domain.record.kinds.category import Category
+from domain.record.kinds.custom_property import CategoryProperty
+from domain.record.kinds.room import Room
+from domain.record.record import DeleteRecord
+from projections.event.filters import EventFilter
+from projections.event.queries import EventQueries
+from projections.event.view import EVENT_VIEW
+from projections.kernel.database.database import Database
+from projections.kernel.schema.view import Column, View
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.media_event.filters import EventFilter
-from projections.media_event.queries import EventQueries
-from projections.media_event.view import EVENT_VIEW
 from tests.domain.composition.compositions_given import PLAYLIST
 from tests.domain.provision.provisions_given import EVENT, KEY, PLAN
-from tests.projections.content_keys.issuing import handlers_on, issue_one, key_request
+from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
 from tests.projections.feeding import as_superuser, do, event, record, room, table, tag
 from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import until

@@ -12,7 +12,7 @@ import pytest
 from domain.kernel.aggregate import Claim
 from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, LinkBroken
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.statement import LinkRow, WriteSet
 from tests.projections.log.conftest import Writing

@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from projections.kernel import arrays
-from projections.kernel.database import APP_ROLE
+from projections.kernel.database import arrays
+from projections.kernel.database.database import APP_ROLE
 from projections.log.append import Appender
 from projections.log.recorder import send_events
 from projections.log.statement import WriteSet, statement

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from api.wiring.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
-from projections.log.snapshot_forms import SnapshotForms, form_of
+from projections.log.streams import SnapshotForms, form_of
 
 
 class Place(BaseModel):

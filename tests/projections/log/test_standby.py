@@ -10,8 +10,8 @@ import pytest
 from api.wiring.core import Core, core, prepare
 from domain.kernel.errors import OutcomeUnknown, Unavailable
 from domain.kernel.ports import Invocation
-from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, Record, RegisterRecord
+from domain.record.kinds.room import Room
+from domain.record.record import AmendRecord, Record, RegisterRecord
 from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from tests.projections.log.helpers import logged, until, whole

@@ -11,17 +11,17 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.errors import ClaimTaken, NotFound, PreconditionFailed
 from domain.kernel.ports import Invocation, Plan
-from domain.media_event.commands import AddOrUpdateEvent
-from domain.records.kinds.category import Category
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.kinds.room import Room
-from domain.records.kinds.tag import Tag
-from domain.records.property_handlers import MAX_AT_ONCE
-from domain.records.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.kinds.category import Category
+from domain.record.kinds.custom_property import CategoryProperty
+from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
+from domain.record.property_handlers import MAX_AT_ONCE
+from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.projections.feeding import do, room, tag
 from tests.projections.log.helpers import interrupted, logged, rows, whole
 

@@ -14,18 +14,18 @@ from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
-from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, RegisterRecord
-from projections.kernel.builds import BuildTooOld, OlderBuildsRun, RunningBuild
-from projections.kernel.database import Database
-from projections.kernel.stored_views import StoredViews
-from projections.kernel.tallies import Tally, total
-from projections.kernel.view import Column, View
+from domain.record.kinds.room import Room
+from domain.record.record import AmendRecord, RegisterRecord
+from projections.kernel.database.database import Database
+from projections.kernel.schema.builds import BuildTooOld, OlderBuildsRun, RunningBuild
+from projections.kernel.schema.stored_views import StoredViews
+from projections.kernel.schema.view import Column, View
+from projections.kernel.sql.tallies import Tally, total
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.records.references import Links
+from projections.record.queries import Links
 from tests.projections.feeding import as_superuser, table
 from tests.projections.log.helpers import until
 

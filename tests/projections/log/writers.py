@@ -29,7 +29,7 @@ from typing import Self
 from psycopg import AsyncConnection
 
 from domain.kernel.errors import ConcurrencyConflict
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.log.append import Appender, send_events
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.statement import WriteSet, statement

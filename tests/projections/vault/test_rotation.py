@@ -22,8 +22,8 @@ from api.wiring.core import Core
 from api.wiring.services import services
 from domain.kernel.encryption import EncryptedSecret, KeyRing, SecretCipher, fingerprint
 from domain.kernel.errors import DecryptionFailed, Refused, Unavailable
-from projections.kernel.builds import LivingProcess, RunningBuild
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
+from projections.kernel.schema.builds import LivingProcess, RunningBuild
 from projections.vault.master_keys import NamedKeys, ProcessKeys, master_key_fits, named_keys, unreadable_secrets
 from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
@@ -32,7 +32,7 @@ from tests.api.media.test_configuration_secrecy import CHANNEL_TEXT
 from tests.api.media.test_configuration_secrets import secrets_of
 from tests.api.serving import NO_FILES
 from tests.conftest import assembled
-from tests.projections.content_keys.issuing import KID, handlers_on, issue, issue_one, key_request, values
+from tests.projections.content_key.issuing import KID, handlers_on, issue, issue_one, key_request, values
 from tests.projections.feeding import as_superuser
 from workers.adapters.outbound_http import GuardedClient
 
@@ -115,7 +115,7 @@ async def test_the_same_keys_are_given_before_meanwhile_and_afterwards(inner: Co
 KILLED = """
 import asyncio, sys
 from domain.kernel.encryption import KeyRing, fingerprint
-from projections.kernel.database import Database
+from projections.kernel.database.database import Database
 from projections.vault.rotation import Rotation
 
 def progress(count):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from domain.configuration.encoder_settings import encode_settings
-from domain.configuration.encoding import FFMPEG, EncoderPlan, PointPlan
+from domain.channel.encoder_settings import encode_settings
+from domain.channel.encoding import FFMPEG, EncoderPlan, PointPlan
+from domain.event.values import AudioInput
 from domain.kernel.errors import Malformed
-from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.playout.programme import Programme
-from workers.ports import EncoderFailed, JudgedStatistics, PointStatistics
+from workers.ports.encoders import EncoderFailed, JudgedStatistics, PointStatistics
 
 BEAT = 0.01
 PIECE = 1_000

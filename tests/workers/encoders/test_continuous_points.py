@@ -17,12 +17,12 @@ from tests.programs import not_run, program
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
 from tests.workers.encoders.test_ffmpeg import PATIENCE, SECRET, counters, encoder, more, running
-from tests.workers.jobs.counted import probed, tool
+from tests.workers.job.counted import probed, tool
 from tests.workers.outbound.test_client import certified
 from tests.workers.pushes.rtmp_receiver import rtmp_receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
-from workers.ports import EncoderFailed
+from workers.ports.encoders import EncoderFailed
 
 __all__ = ["client", "encoder", "receiver"]
 MODULE = Path("/usr/lib/nginx/modules/ngx_rtmp_module.so")

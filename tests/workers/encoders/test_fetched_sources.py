@@ -16,13 +16,13 @@ from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_plan
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
 from tests.workers.encoders.test_ffmpeg import PATIENCE, encoder, joined, more, running
-from tests.workers.jobs.counted import film, numbers
-from tests.workers.jobs.streamed import playlist
+from tests.workers.job.counted import film, numbers
+from tests.workers.job.streamed import playlist
 from workers.adapters.encoders.fetched import FetchedStream
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import EncoderFailed
+from workers.ports.encoders import EncoderFailed
 
 __all__ = ["client", "encoder", "receiver"]
 

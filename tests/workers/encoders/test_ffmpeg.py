@@ -20,12 +20,12 @@ from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import POINTS, SEGMENT, children, ffmpeg_encoder, ffmpeg_plan
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver, Taken
-from tests.workers.jobs.counted import film, probed, tool
+from tests.workers.job.counted import film, probed, tool
 from workers.adapters.encoders.encode_command import BITS
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.point import QUEUED
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import EncoderFailed
+from workers.ports.encoders import EncoderFailed
 
 __all__ = ["client", "receiver"]
 PATIENCE = 90.0

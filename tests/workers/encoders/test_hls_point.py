@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoding import PointPlan
 from tests.contract.encoder.conftest import client, receiver
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver

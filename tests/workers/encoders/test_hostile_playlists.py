@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.properties.bounds import bounded
 from tests.properties.test_origin_parsers import spoilt
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, playlist_of, sounds_in
-from workers.jobs.workflows.capture import dash, hls
-from workers.jobs.workflows.capture.segments import SourceFault
+from workers.job.workflows.capture import dash, hls
+from workers.job.workflows.capture.segments import SourceFault
 from workers.media import dash as manifests
 from workers.media.errors import Unreadable
 from workers.media.hls import attributes

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from domain.configuration.encoding import EncoderPlan, PointPlan
-from domain.configuration.streaming_options import encoder_options
-from domain.media_event.values import AudioInput
+from domain.channel.encoding import EncoderPlan, PointPlan
+from domain.channel.streaming_options import encoder_options
+from domain.event.values import AudioInput
 from tests.contract.encoder.conftest import client
 from tests.contract.encoder.http_stage import http_plan
 from tests.projections.log.helpers import until
@@ -19,7 +19,7 @@ from tests.workers.encoders.foreign import KEY, Foreign, foreign_encoder
 from workers.adapters.encoders.http import HttpEncoder
 from workers.adapters.encoders.point import shown
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import EncoderFailed
+from workers.ports.encoders import EncoderFailed
 
 __all__ = ["client"]
 

@@ -8,8 +8,8 @@ from weakref import ref
 
 import pytest
 
-from domain.configuration.encoder_settings import LONGEST_DVR
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoder_settings import LONGEST_DVR
+from domain.channel.encoding import PointPlan
 from tests.contract.encoder.conftest import client, receiver
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from domain.configuration.encoding import PointPlan
-from domain.media_event.values import AudioInput
+from domain.channel.encoding import PointPlan
+from domain.event.values import AudioInput
 from tests.contract.encoder.conftest import client
 from tests.projections.log.helpers import until
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver

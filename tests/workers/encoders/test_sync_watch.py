@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.adapters.encoders.sync_watch import SyncWatch
+from workers.adapters.encoders.ffmpeg import SyncWatch
 
 HELD_BACK = 1.5
 """Seconds of the picture that an encoder holds back."""

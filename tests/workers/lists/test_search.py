@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
 from api.wiring.core import Core
-from domain.media_event.commands import AddOrUpdateEvent
+from domain.event.commands import AddOrUpdateEvent
 from projections.consumers.leases import ShardLeases
-from projections.job.search import JOB_SEARCH
-from projections.kernel.search import CONSUMER, SHORTEST, grams
+from projections.event.filters import EventFilter
+from projections.event.queries import EventQueries
+from projections.event.view import EVENT_SEARCH
+from projections.job.view import JOB_SEARCH
+from projections.kernel.sql.search import CONSUMER, SHORTEST, grams
 from projections.log import reader
 from projections.log.log_watcher import LogWatcher
-from projections.media_event.filters import EventFilter
-from projections.media_event.queries import EventQueries
-from projections.media_event.search import EVENT_SEARCH
 from tests.projections.feeding import do, event
 from tests.projections.job.jobs_made import accept, started
-from tests.workers.deliveries.sending import until
+from tests.workers.webhook.sender.sending import until
 from workers.kernel.consumer import Consumer
 from workers.kernel.log_feed import LogFeed
 from workers.lists.search import SearchIndexer

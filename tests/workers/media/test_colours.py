@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.sources.bars import BAR, BARS, JFIF, SOURCES, agree, colours_of, rgb_bars, shown_stream
-from tests.workers.jobs.counted import tool
+from tests.workers.job.counted import tool
 from workers.media.colours import JPEG, Colours
 
 _ONE = ("-frames:v", "1", "-update", "1")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.sources.films import AAC, AC3, CHANGES, H264, MPEG2, OPUS, VP8, Form, changing, film, late, slides, still
 from tests.sources.measure import Picture, Sound, apart, box, picture, sound
-from tests.workers.jobs.counted import probed, tool
+from tests.workers.job.counted import probed, tool
 from workers.media.filters import PICTURE_TIMES, SOUND_LINE, FormedTracks, Stay, Track, fitted, key_frames, sound_form, steady
 
 EVEN = (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)

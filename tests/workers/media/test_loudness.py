@@ -11,7 +11,7 @@ import numpy
 import pyloudnorm
 import pytest
 
-from tests.workers.jobs.counted import tool
+from tests.workers.job.counted import tool
 from workers.media.loudness import Loudness, meter, read_meter
 
 Parts = Sequence[tuple[float, float]]

@@ -16,8 +16,8 @@ from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.s3_bucket import S3Bucket
-from workers.bucket_ports import BucketAddress
-from workers.ports import OpenMedia
+from workers.ports.buckets import BucketAddress
+from workers.ports.media import OpenMedia
 
 CONTENT = bytes(range(256)) * 4096
 

@@ -12,7 +12,7 @@ from domain.job.values import Severity
 from tests.sources import films
 from tests.sources.films import Form
 from tests.sources.measure import picture
-from tests.workers.jobs.counted import tool
+from tests.workers.job.counted import tool
 from workers.media.errors import Unusable
 from workers.media.file import MediaFile, probe_at
 from workers.media.source import source

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from domain.configuration.point_token import PointToken, Use
+from domain.channel.point_token import PointToken, Use
 from domain.kernel.encryption import IngestKeys
 from tests.conftest import HandClock
 from tests.workers.origin.mp4 import AAC, AVC, Codec, fragment, init

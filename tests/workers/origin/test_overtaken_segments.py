@@ -13,8 +13,8 @@ from tests.conftest import HandClock
 from tests.platform.waiting import pauses
 from tests.workers.origin.mp4 import AAC, fragment, init
 from tests.workers.origin.studio import Studio
+from workers.origin.limits import UploadRefused
 from workers.origin.recordings import INCOMING
-from workers.origin.refusals import UploadRefused
 
 LONG = 3600.0
 

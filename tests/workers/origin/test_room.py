@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import HandClock
 from tests.workers.origin.studio import ARCHIVE, Studio, Track, master_playlist
+from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.recordings import Point
-from workers.origin.refusals import RefusalReason, UploadRefused
 from workers.origin.track_index import TrackWriter
 
 KIB = 1024

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from domain.configuration.point_token import PointToken, Use
+from domain.channel.point_token import PointToken, Use
 from tests.workers.origin.mp4 import AVC, fragment, init
 from tests.workers.origin.studio import Studio, Track, writer
+from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.names import upload
 from workers.origin.recordings import Point
-from workers.origin.refusals import RefusalReason, UploadRefused
 
 
 def segments(studio: Studio, session: int) -> int:

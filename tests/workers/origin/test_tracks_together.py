@@ -6,7 +6,7 @@ import pytest
 
 from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
 from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, master_playlist
-from workers.origin.refusals import RefusalReason, UploadRefused
+from workers.origin.limits import RefusalReason, UploadRefused
 
 
 async def nothing_is_shown(studio: Studio) -> bool:

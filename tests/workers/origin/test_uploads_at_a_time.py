@@ -12,9 +12,9 @@ import pytest
 from tests.conftest import HandClock
 from tests.projections.log.helpers import until
 from tests.workers.origin.studio import Studio, Track, writer
-from workers.origin import upload_body
+from workers.origin import ingest as upload_body
+from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.names import upload
-from workers.origin.refusals import RefusalReason, UploadRefused
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from tests.descriptors import descriptors_left
 from tests.workers.outbound.host import OK, Answers, Host, Liar, Silence, hangs, says
 from workers.adapters.outbound_guard import Guard
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Outbound, OutboundFailed, OutboundRefused
+from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused
 
 LOOPBACK = [ip_network("127.0.0.1/32")]
 SECRET = "S3cret"

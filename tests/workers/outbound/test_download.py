@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.jobs.file_host import CHANGED, FileHost
+from tests.workers.job.file_host import CHANGED, FileHost
 from tests.workers.outbound.host import Host, Silence, hangs, says
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Download, DownloadStart, OutboundFailed, OutboundRefused
+from workers.ports.outbound import Download, DownloadStart, OutboundFailed, OutboundRefused
 
 LOOPBACK = [ip_network("127.0.0.1/32")]
 SECRET = "S3cret"

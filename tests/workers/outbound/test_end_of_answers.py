@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.workers.deliveries.sending import LOOPBACK
 from tests.workers.outbound.host import OK, Host, says
+from tests.workers.webhook.sender.sending import LOOPBACK
 from workers.adapters.outbound_answers import BoundedResponses
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import Notifying, OutboundFailed
+from workers.ports.outbound import Notifying, OutboundFailed
 
 SMUGGLED = b"HTTP/1.1 500 Smuggled\r\ncontent-length: 0\r\n\r\n"
 BEHIND = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.workers.outbound.host import OK, Answers, Host, Liar, Silence, says
 from workers.adapters.outbound_guard import Guard, GuardedResolver, target
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 # PORT is where a socket listens, on every address of this machine.
 LITERALS = """

@@ -13,7 +13,7 @@ from yarl import URL
 from tests.workers.outbound.host import Host, Liar, says
 from workers.adapters.outbound_guard import Guard, GuardedResolver, NotPublic
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import OutboundRefused
+from workers.ports.outbound import OutboundRefused
 
 REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 LOOPBACK = [ip_network("127.0.0.0/8")]

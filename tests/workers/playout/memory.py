@@ -12,9 +12,9 @@ from uuid import UUID
 
 from domain.composition.values import Item, ItemType
 from domain.kernel.clock import Clock
-from workers.kernel.playout_metrics import PlayoutMetrics
+from workers.kernel.metrics import PlayoutMetrics
+from workers.playout.ports import OpenedItem, PlayoutPlaylist, Unplayable
 from workers.playout.programme import Programme
-from workers.playout_ports import OpenedItem, PlayoutPlaylist, Unplayable
 
 EVENT = UUID(int=7)
 

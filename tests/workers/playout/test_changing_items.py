@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.configuration.encoder_settings import SAMPLE_RATE
+from domain.channel.encoder_settings import SAMPLE_RATE
 from tests.sources import films
 from tests.sources.films import CHANGES, Form
 from tests.sources.measure import apart
@@ -21,7 +21,7 @@ from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
 from workers.adapters.encoders.item_decoder import ItemDecoder, Over, Streams, inspect_item
 from workers.adapters.ffmpeg import find
 from workers.adapters.step_account import program_confinement
-from workers.playout_ports import OpenedItem
+from workers.playout.ports import OpenedItem
 
 CANVAS = Canvas(160, 90, Fraction(25))
 FRAME = 0.05

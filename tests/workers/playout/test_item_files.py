@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 
 from domain.composition.values import Item, ItemType
-from domain.media_event.row import EventRow
-from domain.media_event.values import EventDetails
+from domain.event.ports import EventRow
+from domain.event.values import EventDetails
 from tests.contract.encoder.conftest import client
 from tests.contract.encoder.ffmpeg_stage import LOCAL
 from tests.projections.log.helpers import until
@@ -25,7 +25,7 @@ from workers.adapters.item_cache import ItemCache
 from workers.adapters.item_files import PlayoutFiles
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.playout_ports import ItemLimits, OpenedItem, Unplayable
+from workers.playout.ports import ItemLimits, OpenedItem, Unplayable
 
 __all__ = ["LOCAL", "client"]
 EVENT = UUID(int=5)

@@ -23,13 +23,13 @@ from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_encoder, ffmpeg_plan
 from tests.projections.log.helpers import until
 from tests.workers.encoders.receiver import Receiver
-from tests.workers.jobs.counted import film, numbers, probed, tool
+from tests.workers.job.counted import film, numbers, probed, tool
 from tests.workers.playout.memory import Shelf, item
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
+from workers.playout.ports import OpenedItem, PlayoutStatistics
 from workers.playout.programme import Programme
-from workers.playout_ports import OpenedItem, PlayoutStatistics
 
 __all__ = ["client", "receiver"]
 PATIENCE = 90.0

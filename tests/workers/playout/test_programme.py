@@ -16,8 +16,8 @@ from domain.kernel.errors import Unavailable
 from tests.projections.log.helpers import until
 from tests.workers.playout.memory import Shelf, item
 from workers.playout import programme as programme_module
+from workers.playout.ports import PlayoutPlaylist
 from workers.playout.programme import Programme, shown
-from workers.playout_ports import PlayoutPlaylist
 
 PATIENCE = 30.0
 

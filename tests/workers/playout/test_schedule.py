@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.playout.memory import item
+from workers.playout.ports import PlayoutPlaylist
 from workers.playout.schedule import Anchor, Due, Place, due, locate, successor
-from workers.playout_ports import PlayoutPlaylist
 
 NAMES = st.lists(st.sampled_from("abcdef"), max_size=6)
 

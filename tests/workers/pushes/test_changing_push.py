@@ -9,11 +9,11 @@ import pytest
 
 from tests.sources.films import Form, film
 from tests.sources.measure import apart, picture, sound
-from tests.workers.jobs.origin import Body, Origin
+from tests.workers.job.origin import Body, Origin
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
 from tests.workers.pushes.test_rtmp_push import PATIENCE, pushing
 from workers.adapters.encoders.rtmp import VIDEO
-from workers.media.avc import configuration
+from workers.media.codecs import configuration
 
 
 def stream(folder: Path, *forms: Form) -> dict[str, Body]:

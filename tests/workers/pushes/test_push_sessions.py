@@ -17,30 +17,29 @@ import pytest
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.destination.targets import Target
-from domain.media_event.commands import ChangeEventState
-from domain.media_event.values import EventState
+from domain.event.commands import ChangeEventState
+from domain.event.values import EventState
 from domain.publication.aggregate import Publication
 from domain.publication.commands import RecreatePublication, SchedulePublication, StartPublication, StopPublication
 from domain.publication.row import PublicationRow
 from domain.publication.sources import ChannelSources
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.destination import Destination
-from domain.records.record import RegisterRecord
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.destination import Destination
+from domain.record.record import RegisterRecord
 from projections.consumers.leases import ShardLeases
-from projections.kernel.database import Database
-from projections.media_event.queries import EventQueries
-from projections.publication.pushes import WANTED
-from projections.publication.queries import PublicationQueries
-from projections.records.queries import RecordQueries
-from projections.sessions.store import SessionStore
+from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
+from projections.publication.queries import WANTED, PublicationQueries
+from projections.record.queries import RecordQueries
+from projections.session.store import SessionStore
 from tests.contract.encoder.ffmpeg_stage import LOCAL
 from tests.projections.feeding import configured, do, event, record
-from tests.workers.jobs.engine import once
+from tests.workers.job.engine import once
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
-from tests.workers.sessions.memory import LEASE, until
+from tests.workers.session.memory import LEASE, until
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
@@ -48,12 +47,12 @@ from workers.adapters.pushes.live_stream import LiveStreams
 from workers.adapters.pushes.rtmp_push import RtmpPusher
 from workers.adapters.step_account import program_confinement
 from workers.kernel.wakeups import Waker
-from workers.live_ports import LiveIngest
-from workers.push_ports import Push, Pusher, PushFailed, PushRecord
-from workers.sessions.push_session import PushPatience
-from workers.sessions.pushes import PushSessions
-from workers.sessions.worker import PUSHES, SHARDS, SessionWorker
-from workers.target_ports import Details, TargetFailed
+from workers.ports.live import LiveIngest
+from workers.ports.pushes import Push, Pusher, PushFailed, PushRecord
+from workers.ports.targets import Details, TargetFailed
+from workers.session.push_session import PushPatience
+from workers.session.pushes import PushSessions
+from workers.session.worker import PUSHES, SHARDS, SessionWorker
 
 FAST = PushPatience(first=0.05, longest=0.3, stable=5.0, tries=4)
 DESTINATION, CHANNEL, EVENT = UUID(int=501), UUID(int=601), UUID(int=1)

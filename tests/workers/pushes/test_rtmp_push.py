@@ -14,11 +14,11 @@ import pytest
 
 from tests.contract.encoder.ffmpeg_stage import LOCAL, children
 from tests.workers.encoders.test_continuous_points import command_line, free_port, nginx
-from tests.workers.jobs.counted import probed, tool
+from tests.workers.job.counted import probed, tool
 from tests.workers.outbound.test_client import certified
 from tests.workers.pushes.live_origin import LiveOrigin, live_origin
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
-from tests.workers.sessions.memory import until
+from tests.workers.session.memory import until
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.adapters.encoders.rtmp_point import LATE
 from workers.adapters.ffmpeg import find
@@ -27,8 +27,8 @@ from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import LiveStreams
 from workers.adapters.pushes.rtmp_push import RtmpPusher
 from workers.adapters.step_account import program_confinement
-from workers.live_ports import LiveIngest
-from workers.push_ports import Push, PushFailed, PushRecord, Sound
+from workers.ports.live import LiveIngest
+from workers.ports.pushes import Push, PushFailed, PushRecord, Sound
 
 PATIENCE = 60
 FIRST = Sound()

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
-from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings
+from domain.channel.encoder_settings import SAMPLE_RATE, EncodeSettings
 from workers.adapters.encoders.encode_command import TEST_FPS, exact_rate, largest_picture
 from workers.media.colours import FILM, Colours
 from workers.media.filters import SOUND_LINE, fitted

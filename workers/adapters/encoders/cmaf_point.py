@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoding import PointPlan
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, refusal, sentence
 from workers.adapters.encoders.queued import FragmentQueue
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.outbound_http import GuardedClient
 from workers.media.cmaf import Fragment
-from workers.ports import OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
 """Seconds after which a connection that accepts no data is given up."""

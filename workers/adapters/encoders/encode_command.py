@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
-from domain.configuration.encoder_settings import SAMPLE_RATE, EncodeSettings, RenditionPlan
-from domain.media_event.values import AudioInput
+from domain.channel.encoder_settings import SAMPLE_RATE, EncodeSettings, RenditionPlan
+from domain.event.values import AudioInput
 from workers.adapters.encoders.tracks import TrackPlan
 from workers.media.colours import DRAWN, UNNAMED, Colours
 from workers.media.filters import FormedTracks, Track, fitted, key_frames, sound_form, sound_line

@@ -13,7 +13,7 @@ from typing import Final
 
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, read_playlist, sounds_in
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 _HEAD: Final = 524_288
 _HEAD_SECONDS: Final = 4.0

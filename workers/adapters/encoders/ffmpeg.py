@@ -7,15 +7,15 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from domain.configuration.encoder_settings import EncodeSettings, encode_settings
-from domain.configuration.encoding import EncoderPlan
+from domain.channel.encoder_settings import EncodeSettings, encode_settings
+from domain.channel.encoding import EncoderPlan
+from domain.event.values import AudioInput
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Malformed
-from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.encode_command import encode_command
 from workers.adapters.encoders.playout import PATIENCE, Playout
@@ -23,7 +23,6 @@ from workers.adapters.encoders.point import Point, Sending
 from workers.adapters.encoders.points import points_for, reachable
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.sources import OpenSource, Sources
-from workers.adapters.encoders.sync_watch import SyncWatch
 from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
@@ -34,7 +33,51 @@ from workers.kernel.media_programs import missing
 from workers.media.cmaf import Fragment
 from workers.media.errors import Unreadable
 from workers.playout.programme import Programme
-from workers.ports import NO_HEADERS, EncoderFailed, JudgedStatistics
+from workers.ports.encoders import EncoderFailed, JudgedStatistics
+from workers.ports.outbound import NO_HEADERS
+
+# Detection, without decoding, of sound that drifts away from its picture, by how much of each has come. An encoder delays frames
+# of the picture, and fragments come in steps. So the watch measures how far, and for how long, the distance differs from that of
+# the first seconds. A still picture, or a sound that is missing for a while, is no fault.
+
+_SETTLED: Final = 10.0
+"""Seconds after which the usual distance is known."""
+_MOVING: Final = 5.0
+"""Seconds within which a continuing track delivers something."""
+_APART: Final = 1.0
+_LONG: Final = 30.0
+
+
+@dataclass(slots=True)
+class SyncWatch:
+    """Compares a sound with the picture. `fault` is a sentence once the sound has drifted for long, and then stays."""
+
+    fault: str = ""
+    _ends: dict[bool, tuple[float, float]] = field(default_factory=dict)
+    """The end of the picture (True) and of the sound (False): in the time of the media, and by the clock when it came."""
+    _began: float = 0.0
+    _usual: float | None = None
+    _since: float | None = None
+
+    def take(self, *, picture: bool, end: float, now: float) -> None:
+        """Record that a fragment ends at `end` and came at `now`, both in seconds."""
+        self._ends[picture] = (end, now)
+        if self.fault or len(self._ends) < 2:
+            return
+        (sound, heard), (shown, seen) = self._ends[False], self._ends[True]
+        ahead = sound - shown
+        if self._usual is None:
+            self._began, self._usual = now, ahead
+        elif now - self._began < _SETTLED:
+            self._usual = min(self._usual, ahead, key=abs)
+        elif abs(ahead - self._usual) <= _APART or now - min(heard, seen) > _MOVING:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        elif now - self._since >= _LONG:
+            away = ahead - self._usual
+            self.fault = f"The sound has run {abs(away):.1f} s {'ahead of' if away > 0 else 'behind'} the picture."
+
 
 Headers = Callable[[str, int], Mapping[str, str]]
 """Returns the headers of a request to this URL in this session, such as the token of the built-in origin."""

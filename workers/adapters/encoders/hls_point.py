@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from domain.configuration.encoder_settings import DVR
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoder_settings import DVR
+from domain.channel.encoding import PointPlan
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.playlists import MediaPlaylist, master
 from workers.adapters.encoders.point import QUEUED, NotSent, Pauses, Point, Sending, refusal, sentence
 from workers.adapters.encoders.tracks import Segment, Track
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 _FEWEST: Final = 3
 _SLOWEST: Final = 3.0

@@ -19,17 +19,18 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from domain.configuration.encoder_settings import http_settings
-from domain.configuration.encoding import EncoderPlan
+from domain.channel.encoder_settings import http_settings
+from domain.channel.encoding import EncoderPlan
+from domain.event.values import AudioInput
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, readable
-from domain.media_event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.point import SESSION, shown
 from workers.adapters.encoders.said import Secrets, secrets_of_point, secrets_of_settings
 from workers.playout.programme import Programme
-from workers.ports import EncoderFailed, EncoderStatistics, Outbound, OutboundFailed, OutboundRefused, PointStatistics, Reply
+from workers.ports.encoders import EncoderFailed, EncoderStatistics, PointStatistics
+from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused, Reply
 
 LEASE: Final = 10.0
 """Seconds without a request after which the encoder stops automatically."""

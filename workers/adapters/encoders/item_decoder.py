@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from domain.configuration.encoder_settings import SAMPLE_RATE
+from domain.channel.encoder_settings import SAMPLE_RATE
 from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
 from workers.adapters.encoders.encode_command import JUMPS
 from workers.adapters.encoders.probe import probe_source, quotient, tracks_of
@@ -21,8 +21,8 @@ from workers.adapters.encoders.raw_pipes import RawReader, pipe, readable
 from workers.kernel.confinement import Confinement
 from workers.media.colours import FILM, Colours
 from workers.media.filters import FormedTracks, Track, sound_form
-from workers.playout_ports import OpenedItem, Unplayable
-from workers.ports import EncoderFailed
+from workers.playout.ports import OpenedItem, Unplayable
+from workers.ports.encoders import EncoderFailed
 
 PRIMED: Final = 10.0
 """Seconds within which a decoder must give its first picture."""

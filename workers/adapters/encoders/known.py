@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from domain.configuration.encoding import FFMPEG, HTTP
+from domain.channel.encoding import FFMPEG, HTTP
 from domain.kernel.clock import Clock
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
 from workers.adapters.encoders.http import HttpEncoder, Permitted, always_permitted
@@ -16,8 +16,8 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_confinement
 from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.plugins import load_plugins
-from workers.plugin_ports import ENCODERS, EncoderPlugin
-from workers.ports import Encoder
+from workers.ports.encoders import Encoder
+from workers.ports.plugins import ENCODERS, EncoderPlugin
 
 
 def encoders(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from domain.configuration.encoder_settings import LONGEST_DVR
+from domain.channel.encoder_settings import LONGEST_DVR
 from workers.adapters.encoders.tracks import Segment, Track
 from workers.media.hls import date_time
 from workers.origin.limits import MOST_LISTED

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from domain.media_event.values import AudioInput
+from domain.event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.canvas import SAMPLE, Canvas
 from workers.adapters.encoders.encode_command import Input
@@ -24,8 +24,8 @@ from workers.adapters.encoders.item_decoder import Over, Slot
 from workers.adapters.encoders.raw_pipes import RawWriter, pipe
 from workers.adapters.encoders.upcoming import PlayoutPatience, Ready, Upcoming
 from workers.kernel.confinement import Confinement
+from workers.playout.ports import PlayoutStatistics
 from workers.playout.programme import Programme, shown
-from workers.playout_ports import PlayoutStatistics
 
 _PICTURES_WAITING: Final = 2
 _SOUNDS_WAITING: Final = 250

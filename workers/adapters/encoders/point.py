@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoding import PointPlan
 from workers.adapters.encoders.tracks import Listener, Segment, Track
 from workers.media.cmaf import Fragment
 from workers.origin.limits import LONGEST_WINDOW
-from workers.ports import OutboundFailed, OutboundRefused, PointStatistics
+from workers.ports.encoders import PointStatistics
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 PIECE: Final = 64 * 1024
 """The number of bytes that are written between two calls of `may_send`."""

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoding import PointPlan
 from workers.adapters.encoders.cmaf_point import CmafPoint
 from workers.adapters.encoders.hls_point import HlsPoint
 from workers.adapters.encoders.point import Point, Sending, shown
 from workers.adapters.encoders.rtmp_point import PORTS, RtmpPoint
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
+from workers.ports.encoders import EncoderFailed
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 _PATIENCE: Final = 8.0
 

@@ -14,7 +14,7 @@ from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.ffmpeg import find
 from workers.kernel.confinement import Confinement
 from workers.media.file import highest_programme, is_picture, rank_of
-from workers.ports import EncoderFailed
+from workers.ports.encoders import EncoderFailed
 
 _SECONDS: Final = 30.0
 _MOST: Final = 1_000_000

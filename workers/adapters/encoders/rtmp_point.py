@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 from urllib.parse import urlsplit
 
-from domain.configuration.encoding import PointPlan
+from domain.channel.encoding import PointPlan
 from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, sentence
@@ -18,7 +18,8 @@ from workers.adapters.encoders.rtmp import AUDIO, VIDEO, Publication, Target
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.outbound_http import GuardedClient
 from workers.media.cmaf import Fragment
-from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
+from workers.ports.encoders import EncoderFailed
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
 _OVERHEAD: Final = 250

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from domain.configuration.secrets import WRITE_ONLY
+from domain.channel.secrets import WRITE_ONLY
 from domain.kernel.credentials import speaks_of_credential
 from domain.kernel.known_tokens import without_tokens
 

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from domain.configuration.encoder_settings import EncodeSettings
-from domain.media_event.audio_inputs import listed_inputs
-from domain.media_event.values import AudioInput
-from workers.adapters.below_root import NotThere, open_below
+from domain.channel.encoder_settings import EncodeSettings
+from domain.event.values import AudioInput, listed_inputs
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, TEST_FPS, Input, exact_rate, pattern_input
 from workers.adapters.encoders.fetched import FetchedStream
@@ -25,11 +23,13 @@ from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.probe import probe_source, quotient, tracks_of
 from workers.adapters.encoders.upcoming import PlayoutPatience
+from workers.adapters.item_files import NotThere, open_below
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
 from workers.media.colours import Colours
 from workers.playout.programme import Programme
-from workers.ports import EncoderFailed, OutboundFailed, OutboundRefused
+from workers.ports.encoders import EncoderFailed
+from workers.ports.outbound import OutboundFailed, OutboundRefused
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
 """Writes the source to a process and returns why it failed, empty if it ended."""

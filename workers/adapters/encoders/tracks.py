@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from domain.media_event.values import AudioInput
+from domain.event.values import AudioInput
 from workers.media.boxes import BoxStream
 from workers.media.cmaf import LARGEST, Fragment, Header, fragment, header
 from workers.media.errors import Unreadable

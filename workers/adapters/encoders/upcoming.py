@@ -16,9 +16,9 @@ from projections.kernel.background_task import run_forever, start_task
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.item_decoder import ItemDecoder, Streams, inspect_item
 from workers.kernel.confinement import Confinement
+from workers.playout.ports import PlayoutPlaylist, Unplayable
 from workers.playout.programme import Programme
 from workers.playout.schedule import Due, Place
-from workers.playout_ports import PlayoutPlaylist, Unplayable
 
 _LOOK: Final = 0.2
 _UNKNOWN: Final = 30.0

@@ -13,7 +13,7 @@ from lxml import etree
 
 from domain.kernel.iso_8601 import moment_of
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
-from workers.ports import PointSilent
+from workers.ports.points import PointSilent
 
 _STATE: Final = re.compile(r"[a-z][a-z0-9 _-]{0,31}")
 _WALLCLOCK: Final = re.compile(r"(?:wallclock\()?\s*([0-9T:.Z+-]{10,40})\s*\)?")

@@ -16,13 +16,14 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, StrictInt, StrictStr
 
-from domain.configuration.hosts import merge_reported
+from domain.channel.hosts import merge_reported
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
 from workers.adapters.provisioners.service_file import Service, ServiceFiles, ServiceUnusable, name_of_key
-from workers.ports import Halt, Outbound, OutboundFailed, OutboundRefused, ProvisionProgress, Reply
+from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused, Reply
+from workers.ports.provisioners import Halt, ProvisionProgress
 
 MOST: Final = 4 << 20
 """The size limit of an answer in bytes."""

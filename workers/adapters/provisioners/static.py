@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import name_of
-from workers.ports import Halt, ProvisionProgress
+from workers.ports.provisioners import Halt, ProvisionProgress
 
 
 class StaticProvisioner:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from domain.provision.desired import Desired, Provided
 from workers.adapters.provisioners.service import ServiceProvisioner
 from workers.adapters.provisioners.terraform import TerraformProvisioner
-from workers.ports import Halt, ProvisionProgress
+from workers.ports.provisioners import Halt, ProvisionProgress
 
 
 class TemplateProvisioner:

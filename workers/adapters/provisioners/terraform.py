@@ -24,7 +24,7 @@ from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
 from workers.adapters.provisioners.terraform_json import Change, Lock, State, TerraformProgress, changes, lock_in
 from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, UNSAVED, Ending, OnLine, Running, Workdir, keys_below
-from workers.ports import HALT_SECONDS, Halt, ProvisionProgress
+from workers.ports.provisioners import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
 _PREFIX: Final = "TF_VAR_"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from domain.configuration.hosts import merge_reported
+from domain.channel.hosts import merge_reported
 from domain.provision.values import name_of
 
 _LOCK: Final = re.compile(r"Error acquiring the state lock")

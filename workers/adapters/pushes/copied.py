@@ -24,8 +24,8 @@ from workers.media.cmaf import LARGEST, header
 from workers.media.errors import Unreadable
 from workers.media.track_headers import Headers
 from workers.media.transport_stream import PACKET, begins_packets
-from workers.ports import EncoderFailed
-from workers.push_ports import PushFailed
+from workers.ports.encoders import EncoderFailed
+from workers.ports.pushes import PushFailed
 
 _BEGIN: Final = 20.0
 """Seconds within which the headers of all tracks must come."""

@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from domain.media_event.values import AudioInput
+from domain.event.values import AudioInput
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.hls_reading import (
     SECONDS,
@@ -30,8 +30,8 @@ from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.media.cmaf import Header, header
 from workers.media.errors import Unreadable
-from workers.ports import OutboundFailed, OutboundRefused
-from workers.push_ports import PushFailed, Sound
+from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.pushes import PushFailed, Sound
 
 PICTURE: Final = TrackPlan("v0", 0)
 SOUND: Final = TrackPlan("a0", 0, audio=AudioInput(id="0"))

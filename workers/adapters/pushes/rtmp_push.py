@@ -18,9 +18,9 @@ from workers.adapters.encoders.rtmp_point import LATE, PORTS, STUCK, Interleaved
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.live_stream import LiveStreams, OpenStream
-from workers.live_ports import LiveIngest
-from workers.ports import OutboundFailed, OutboundRefused
-from workers.push_ports import Push, PushFailed, PushRecord
+from workers.ports.live import LiveIngest
+from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.pushes import Push, PushFailed, PushRecord
 
 _LONGEST_JUMP: Final = 30.0
 """Seconds by which the times of a stream may jump ahead before it counts as a different stream."""

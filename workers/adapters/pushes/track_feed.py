@@ -8,9 +8,9 @@ from typing import Final
 
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track
-from workers.media.avc import configuration
 from workers.media.boxes import BoxStream
 from workers.media.cmaf import LARGEST, Fragment, fragment
+from workers.media.codecs import configuration
 from workers.media.errors import Unreadable
 
 _MOST_A_SECOND: Final = 1_000

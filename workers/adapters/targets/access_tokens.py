@@ -11,8 +11,8 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document
-from workers.ports import Reply
-from workers.target_ports import TargetFailed
+from workers.ports.outbound import Reply
+from workers.ports.targets import TargetFailed
 
 _EARLY: Final = 60.0
 """Seconds before its expiry from which a token is no longer used."""

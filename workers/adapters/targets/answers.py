@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from workers.ports import OutboundFailed, OutboundRefused, Reply
-from workers.target_ports import TargetFailed, TargetFault
+from workers.ports.outbound import OutboundFailed, OutboundRefused, Reply
+from workers.ports.targets import TargetFailed, TargetFault
 
 SECONDS: Final = 30.0
 """The time limit in seconds for a request without a body, and for each piece of a body."""

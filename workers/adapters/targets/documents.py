@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from workers.ports import Reply
-from workers.target_ports import TargetFailed
+from workers.ports.outbound import Reply
+from workers.ports.targets import TargetFailed
 
 MOST: Final = 1_048_576
 """The limit for an answer in bytes. A page of a list has a few hundred thousand at most."""

@@ -16,8 +16,8 @@ from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.facebook_api import FacebookApi
 from workers.adapters.targets.facebook_upload import PART, PhasedUpload, is_uploaded
 from workers.adapters.targets.service import ServiceTarget
-from workers.live_ports import LiveIngest
-from workers.target_ports import (
+from workers.ports.live import LiveIngest
+from workers.ports.targets import (
     Details,
     PublicationOrder,
     TargetFailed,

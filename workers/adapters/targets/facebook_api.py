@@ -13,8 +13,8 @@ from workers.adapters.targets import named
 from workers.adapters.targets.answers import refusal, retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document, entries, error_document, member
 from workers.adapters.targets.parts import pieces
-from workers.ports import Reply
-from workers.target_ports import TargetFailed, UploadSource
+from workers.ports.outbound import Reply
+from workers.ports.targets import TargetFailed, UploadSource
 
 _LOGIN: Final = frozenset({102, 190, 463, 467})
 _BUSY: Final = frozenset({4, 17, 32, 341, 613, 80001, 80006, 80008})

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workers.adapters.targets.documents import identifier
 from workers.adapters.targets.facebook_api import FacebookApi, FacebookRefused
-from workers.target_ports import TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.targets import TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART: Final = 16 * 1024 * 1024
 _SMALLEST: Final = 64 * 1024

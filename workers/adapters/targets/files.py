@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from workers.target_ports import (
+from workers.ports.targets import (
     Details,
     PublicationOrder,
     PublishedText,

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from workers.adapters.targets import named
 from workers.adapters.targets.files import FileTarget
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART: Final = 64 * 1024 * 1024
 _PIECE: Final = 4 * 1024 * 1024

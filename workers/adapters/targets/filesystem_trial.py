@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.kernel.confinement import environment
-from workers.target_ports import TargetFailed
+from workers.ports.targets import TargetFailed
 
 SECONDS: Final = 20.0
 _MODULE: Final = "workers.adapters.targets.filesystem_trial"

@@ -13,8 +13,8 @@ from workers.adapters.targets import named
 from workers.adapters.targets.answers import SECONDS, refusal, translate_client_faults
 from workers.adapters.targets.files import FileTarget
 from workers.adapters.targets.parts import pieces
-from workers.ports import Reply
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.outbound import Reply
+from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 _METHODS: Final = ("PUT", "POST")
 _FILM: Final = ".mp4"

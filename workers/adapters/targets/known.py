@@ -13,8 +13,8 @@ from workers.adapters.targets.http_upload import HttpUploadTarget
 from workers.adapters.targets.live_only import CustomTarget, WithoutUpload
 from workers.kernel.plugins import load_plugins
 from workers.kernel.quiet import REFUSAL, QuietMode
-from workers.plugin_ports import TARGETS, TargetPlugin
-from workers.target_ports import PublishingTarget, TargetSettings
+from workers.ports.plugins import TARGETS, TargetPlugin
+from workers.ports.targets import PublishingTarget, TargetSettings
 
 _NONE: Final = (
     "No installed target publishes to {name}: choose another one, or install a package that provides it in the group {group}."

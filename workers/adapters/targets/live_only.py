@@ -13,8 +13,8 @@ from workers.adapters.encoders.rtmp import Publication
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import translate_client_faults
-from workers.live_ports import LIVE, LiveIngest
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.live import LIVE, LiveIngest
+from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 _STREAMS: Final = ("rtmp", "rtmps")
 _PORTS: Final = {"rtmp": 1935, "rtmps": 443, "http": 80, "https": 443}

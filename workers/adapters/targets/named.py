@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from workers.target_ports import PublicationOrder, TargetFailed
+from workers.ports.targets import PublicationOrder, TargetFailed
 
 _LONGEST: Final = 180
 """The limit for a content id in bytes: file names have at most 255."""

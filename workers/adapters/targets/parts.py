@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from workers.target_ports import TargetFailed, UploadSource
+from workers.ports.targets import TargetFailed, UploadSource
 
 PIECE: Final = 1_048_576
 

@@ -26,8 +26,8 @@ from workers.adapters.targets.answers import SECONDS, refusal, retry_after
 from workers.adapters.targets.files import FileTarget
 from workers.adapters.targets.parts import Part, count, pieces, sum_part
 from workers.adapters.targets.s3_signing import Bucket, SignedClient, entries, error_code, texts
-from workers.ports import Reply
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.outbound import Reply
+from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART: Final = 16 * 1024 * 1024
 _MOST_PARTS: Final = 10_000

@@ -16,8 +16,8 @@ from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import SECONDS, translate_client_faults
-from workers.ports import Reply
-from workers.target_ports import TargetFailed
+from workers.ports.outbound import Reply
+from workers.ports.targets import TargetFailed
 
 _MOST: Final = 4 * 1024 * 1024
 """The limit for an answer in bytes: a list of a thousand parts or uploads is shorter."""

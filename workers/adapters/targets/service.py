@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.answers import SECONDS
-from workers.target_ports import ServiceAddresses
+from workers.ports.targets import ServiceAddresses
 
 
 class ServiceTarget:

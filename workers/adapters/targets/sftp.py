@@ -22,7 +22,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import SECONDS, translate_client_faults
 from workers.adapters.targets.files import FileTarget
-from workers.target_ports import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
+from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
 PART: Final = 8 * 1024 * 1024
 _SLOW: Final = 4

@@ -14,12 +14,11 @@ from workers.adapters.targets import named
 from workers.adapters.targets.access_tokens import AccessTokens
 from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.service import ServiceTarget
-from workers.adapters.targets.youtube_api import FULL_SCOPE, YouTubeApi
+from workers.adapters.targets.youtube_api import FULL_SCOPE, PRIVATE, PUBLIC, YouTubeApi, privacy, snippet, tag
 from workers.adapters.targets.youtube_live import BROADCAST, YouTubeLive, shown
 from workers.adapters.targets.youtube_upload import CAPTIONS, PART, ResumableUpload
-from workers.adapters.targets.youtube_words import PRIVATE, PUBLIC, privacy, snippet, tag
-from workers.live_ports import LiveIngest
-from workers.target_ports import (
+from workers.ports.live import LiveIngest
+from workers.ports.targets import (
     TEXTS,
     Details,
     PublicationOrder,

@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from domain.kernel.clock import Clock, system_clock
 from workers.adapters.targets.documents import identifier, member
-from workers.adapters.targets.youtube_api import YouTubeApi, YouTubeRefused
-from workers.adapters.targets.youtube_words import PRIVATE, privacy, tag, words
-from workers.live_ports import LiveIngest
-from workers.target_ports import Details, PublicationOrder, TargetFailed
+from workers.adapters.targets.youtube_api import PRIVATE, YouTubeApi, YouTubeRefused, privacy, tag, words
+from workers.ports.live import LiveIngest
+from workers.ports.targets import Details, PublicationOrder, TargetFailed
 
 BROADCAST: Final = "yt_broadcastId"
 _STREAM: Final = "yt_streamId"

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from re import Match
 from re import compile as regex
 from typing import Final
+
+
+class UnreadableCaptions(Exception):
+    """Raised when captions cannot be read or shown. The message is a sentence without text of the file."""
+
+
+def clock(milliseconds: int) -> str:
+    """Format a time as WebVTT does: `hh:mm:ss.fff`."""
+    seconds, rest = divmod(abs(milliseconds), 1000)
+    sign = "-" if milliseconds < 0 else ""
+    return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
+
 
 LONGEST_TEXT: Final = 5_000
 """The largest number of characters of one cue. A screen holds some hundred."""
@@ -101,3 +113,18 @@ def _voice(tag: str) -> str:
 
 def _character(entity: Match[str]) -> str:
     return _CONTROLS.sub("", unescape(entity[0]))
+
+
+_SHORTEST: Final = 40
+"""The shortest remainder, in milliseconds, of a cue at the border of a cut that is visible."""
+
+
+def cut(cues: Iterable[Cue], *, begin: float, end: float, to: float = 0.0) -> list[Cue]:
+    """Return the cues from `begin` until before `end`, in seconds; `begin` is moved to the time `to`."""
+    first, last, moved = round(begin * 1000), round(end * 1000), round((to - begin) * 1000)
+    shown = ((max(cue.begin, first), min(cue.end, last), cue) for cue in cues)
+    return [
+        replace(cue, begin=since + moved, end=until + moved)
+        for since, until, cue in shown
+        if until - since >= min(_SHORTEST, cue.end - cue.begin)
+    ]

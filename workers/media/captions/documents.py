@@ -22,8 +22,7 @@ from ttconv.scc import reader as scc
 from ttconv.style_properties import DisplayAlignType, FontStyleType, FontWeightType, LengthType, StyleProperties, TextAlignType
 
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
-from workers.media.captions.cues import LONGEST_TEXT, Cue, clean, escaped
-from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.cues import LONGEST_TEXT, Cue, UnreadableCaptions, clean, escaped
 
 _UNENDED: Final = Fraction(10)
 """Seconds for which a text without an end is shown."""

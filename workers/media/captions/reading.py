@@ -16,9 +16,8 @@ from typing import Final
 import webvtt
 from webvtt.errors import MalformedCaptionError, MalformedFileError
 
-from workers.media.captions.cues import LONGEST_TEXT, Cue, clean, clean_settings, in_order
+from workers.media.captions.cues import LONGEST_TEXT, Cue, UnreadableCaptions, clean, clean_settings, clock, in_order
 from workers.media.captions.documents import scc_document, timed_texts, ttml_document
-from workers.media.captions.faults import UnreadableCaptions, clock
 
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_CUES: Final = 20_000

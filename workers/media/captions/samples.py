@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from workers.media.boxes import boxes
-from workers.media.captions.cues import Cue, clean, clean_settings, in_order
-from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.cues import Cue, UnreadableCaptions, clean, clean_settings, in_order
 from workers.media.captions.reading import MOST_BYTES, MOST_CUES, Captions, read
 from workers.media.errors import Unreadable
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from workers.media.captions.cues import Cue
-from workers.media.captions.faults import UnreadableCaptions, clock
+from workers.media.captions.cues import Cue, UnreadableCaptions, clock
 
 SEGMENT_SECONDS: Final = 6
 _MOST_SHOWN: Final = 200_000

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from projections.asset.caption_texts import CaptionTexts
+from projections.asset.queries import CaptionTexts
 from tests.api.asking import UNKNOWN, add, fields_of, last, logged, topics
 from tests.api.media.asset.assets_given import film, image
 

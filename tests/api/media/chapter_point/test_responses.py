@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from api.media.chapter_point.responses import ChapterPoint as Shown
-from api.media.chapter_point.responses import ChapterPointTrees
-from domain.records.kinds.chapter_point import ChapterPoint, ChapterPointDetails
-from domain.records.row import RecordRow
+from api.media.chapter_point import ChapterPoint as Shown
+from api.media.chapter_point import ChapterPointTrees
+from domain.record.kinds.chapter_point import ChapterPoint, ChapterPointDetails
+from domain.record.ports import RecordRow
 
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 

@@ -19,7 +19,7 @@ from domain.kernel.ports import Invocation
 from tests.api.asking import add
 from tests.api.media.compose.composing import composed, item, source
 from tests.projections.log.helpers import rows
-from tests.workers.timekeeper.keeping import composition_handlers
+from tests.workers.event.timekeeper.keeping import composition_handlers
 
 Act = Callable[[], Awaitable[int]]
 _TOLD = {Conflict: 409, Refused: 409, NotFound: 404, Malformed: 400}

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 
 from api.wiring.core import Core
-from domain.media_event.values import EventState
-from projections.kernel.tallies import Tallies
+from domain.event.values import EventState
+from projections.kernel.sql.tallies import Tallies
 from tests.api.asking import add, assert_problem
 
 

@@ -10,14 +10,14 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.records.kinds.category import Category
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.custom_property import CategoryProperty
-from domain.records.kinds.event_type import EventType
-from domain.records.kinds.flow import Flow
-from domain.records.kinds.infrastructure_profile import InfrastructureProfile
-from domain.records.kinds.room import Room
-from domain.records.record import AmendRecord, DeleteRecord, Record
+from domain.record.kinds.category import Category
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.custom_property import CategoryProperty
+from domain.record.kinds.event_type import EventType
+from domain.record.kinds.flow import Flow
+from domain.record.kinds.infrastructure_profile import InfrastructureProfile
+from domain.record.kinds.room import Room
+from domain.record.record import AmendRecord, DeleteRecord, Record
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, patch, replace, topics
 from tests.projections.feeding import configured, do, record
 

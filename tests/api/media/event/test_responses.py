@@ -15,8 +15,8 @@ from api.http.response import encode
 from api.kernel.wire import Wire, wire_names
 from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, ExternalIdCheck
 from api.media.event.video import PublishingPointUrl, RequestedStreamTime, StreamUrl, Video
-from domain.media_event import playback
-from domain.media_event.playback import (
+from domain.event import playback
+from domain.event.playback import (
     ChannelConfiguration,
     Encoder,
     PlayableEvent,
@@ -29,8 +29,8 @@ from domain.media_event.playback import (
     StreamProtocol,
     video,
 )
-from domain.media_event.row import EventRow
-from domain.media_event.values import EventDetails, EventState
+from domain.event.ports import EventRow
+from domain.event.values import EventDetails, EventState
 from tests.api.asking import UNKNOWN, add, add_room
 from tests.conftest import NOON
 

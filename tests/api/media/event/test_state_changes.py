@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from api.wiring.core import Core
-from domain.media_event.values import EventState
+from domain.event.values import EventState
 from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, logged, new_id, of_event, version_of
 from tests.conftest import HandClock
 

@@ -11,16 +11,16 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import Core
-from domain.media_event.handlers import EventHandlers
-from domain.media_event.values import EventState
-from domain.records.configured import SentConfiguration
-from domain.records.kinds.channel import Channel
-from domain.records.kinds.infrastructure_profile import InfrastructureProfile
-from domain.records.record import RegisterRecord
-from projections.kernel.database import Database
-from projections.logbook.logbook import Logbook
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
+from domain.event.handlers import EventHandlers
+from domain.event.values import EventState
+from domain.record.configured import SentConfiguration
+from domain.record.kinds.channel import Channel
+from domain.record.kinds.infrastructure_profile import InfrastructureProfile
+from domain.record.record import RegisterRecord
+from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
+from projections.log_store.log_store import Logbook
+from projections.record.queries import RecordQueries
 from tests.api.asking import add, of_event, patch, replace
 from tests.api.serving import serving
 from tests.projections.feeding import do

@@ -12,7 +12,7 @@ from api.wiring.core import Core
 from domain.kernel.ports import Invocation
 from domain.provision.values import RunEnd
 from tests.api.asking import add
-from tests.workers.provisioning.provisioned import Provisioning
+from tests.workers.provision.provisioned import Provisioning
 
 RESOURCES: list[dict[str, Any]] = [{"name": "origin-1", "type": "origin"}, {"name": "encoder-1", "type": "Encoder"}]
 

@@ -21,15 +21,15 @@ from tests.api.asking import assert_problem, last
 from tests.api.serving import NO_FILES
 from tests.conftest import NOON
 from tests.contract.provisioner.stages import QUICK, install
-from tests.workers.jobs.engine import once
-from tests.workers.provisioning.foreign_service import KEY, SECRET, serving
-from tests.workers.provisioning.site import A, Notes
+from tests.workers.job.engine import once
+from tests.workers.provision.foreign_service import KEY, SECRET, serving
+from tests.workers.provision.site import A, Notes
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.provisioners.service import ServiceProvisioner
 from workers.adapters.provisioners.service_file import ServiceFiles
-from workers.deliveries.signature import signatures
-from workers.ports import Halt
-from workers.provisioning.callbacks import CallbackListener
+from workers.ports.provisioners import Halt
+from workers.provision.callbacks import CallbackListener
+from workers.webhook.sender.attempt import signatures
 
 SIGNING = b"signed by the service"
 NOTHING: Mapping[str, str] = {}

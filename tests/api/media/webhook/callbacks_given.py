@@ -12,10 +12,9 @@ from domain.job.callbacks import JobCallbacks
 from domain.kernel.encryption import NONCE_BYTES, SecretCipher
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation, Plan
-from projections.media_event.queries import EventQueries
-from projections.records.queries import RecordQueries
-from projections.vault.signing_secrets import new_signing_secret
-from projections.vault.vault import Vault
+from projections.event.queries import EventQueries
+from projections.record.queries import RecordQueries
+from projections.vault.vault import Vault, new_signing_secret
 
 CIPHER = SecretCipher(bytes(32))
 

@@ -9,13 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from api.wiring.core import Core
-from domain.media_event.values import EventDetails
-from projections.deliveries.fanout import NewDelivery, insert
-from projections.deliveries.keys import Source, delivery_id
+from domain.event.values import EventDetails
+from projections.webhook.fanout import NewDelivery, insert
+from projections.webhook.keys import Source, delivery_id
 from tests.conftest import NOON
-from tests.projections.deliveries.finishing import finishing
-from workers.webhooks.payload import payload
-from workers.webhooks.policy import Action, Change, Effect
+from tests.projections.webhook.finishing import finishing
+from workers.webhook.fanout import payload
+from workers.webhook.policy import Action, Change, Effect
 
 PAYLOAD = payload("e", EventDetails(), effect=Effect(Action.UPDATED, Change.METADATA))
 FINAL = UUID("0f0e0d0c-0b0a-4908-8706-050403020100")

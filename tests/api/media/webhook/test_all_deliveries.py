@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from projections.deliveries.keys import delivery_id
+from projections.webhook.keys import delivery_id
 from tests.api.asking import add_webhook, fields_of, last
 from tests.api.media.webhook.callbacks_given import add_callback
 from tests.api.media.webhook.deliveries_given import OTHER, Deliveries

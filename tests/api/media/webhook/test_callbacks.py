@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.records.record import AmendRecord
+from domain.record.record import AmendRecord
 from domain.webhook.callback import Callback
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.webhook.callbacks_given import add_callback, named

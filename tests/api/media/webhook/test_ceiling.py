@@ -9,8 +9,8 @@ import httpx
 from api.wiring.core import Core
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation, Plan
-from domain.records.kinds.setting import Setting
-from domain.records.record import RegisterRecord
+from domain.record.kinds.setting import Setting
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from tests.api.asking import add, add_webhook, assert_problem, last
 from tests.conftest import introduce

@@ -19,7 +19,7 @@ from tests.api.media.webhook.callbacks_given import add_callback, sealed
 from tests.api.media.webhook.deliveries_given import Deliveries
 from tests.api.serving import serving
 from tests.conftest import NOON
-from tests.workers.deliveries.sending import Got, Receiver
+from tests.workers.webhook.sender.sending import Got, Receiver
 
 SAMPLE: dict[str, Any] = {
     "eventId": "00000000-0000-0000-0000-000000000000",

@@ -14,7 +14,7 @@ import pytest
 
 from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
-from domain.webhook.secret import decode_secret
+from domain.webhook.endpoint import decode_secret
 from tests.api.asking import add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.test_configuration_secrecy import tables
 from tests.api.media.test_configuration_secrets import rows, secrets_of

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from workers.media.captions import webvtt
-from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.cues import UnreadableCaptions
 from workers.media.captions.reading import read
 
 _SECONDS: Final = 60

@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 
 from domain.asset.values import CaptionKind
-from workers.media.captions.cues import Cue
-from workers.media.captions.cuts import cut
-from workers.media.captions.faults import UnreadableCaptions
-from workers.media.captions.listed import listed_tracks
+from workers.media.captions.cues import Cue, UnreadableCaptions, cut
 from workers.media.captions.reading import MOST_BYTES
 from workers.media.captions.samples import Sample, read_samples
-from workers.media.captions.tracks import TextTrack, in_playlist
+from workers.media.captions.tracks import TextTrack, in_playlist, listed_tracks
 
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n"
 

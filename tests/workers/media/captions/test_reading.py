@@ -11,8 +11,7 @@ from ttconv.imsc import writer as imsc_writer
 from ttconv.vtt import reader as vtt_reader
 
 from workers.media.captions import webvtt
-from workers.media.captions.cues import Cue, clean
-from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.cues import Cue, UnreadableCaptions, clean
 from workers.media.captions.reading import read
 
 SRT = (

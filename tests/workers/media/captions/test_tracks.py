@@ -6,8 +6,7 @@ import pytest
 from lxml import etree
 
 from domain.asset.values import CaptionKind
-from workers.media.captions.cues import Cue
-from workers.media.captions.faults import UnreadableCaptions
+from workers.media.captions.cues import Cue, UnreadableCaptions
 from workers.media.captions.tracks import TextTrack, in_manifest, in_playlist, track_files
 from workers.media.captions.webvtt import segments
 from workers.media.hls import attributes

@@ -1,1 +1,0 @@
-"""Categories and their custom properties."""

@@ -1,1 +1,0 @@
-"""Chapter points and their custom properties."""

@@ -1,0 +1,543 @@
+"""The aggregate of an Event. It is called MediaEvent because the eventsourcing library reserves the nested name `Event`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Final, Self
+from uuid import UUID
+
+from domain.event import events
+from domain.event.checks import check_has_metadata, check_periods
+from domain.event.links import links_of
+from domain.event.values import (
+    BEFORE_VOD,
+    COMPOSING,
+    ENCODER_TRIGGERS,
+    LIVE,
+    ON_DEMAND,
+    STREAMING,
+    AudioInput,
+    Encoding,
+    EventDetails,
+    EventState,
+    Mp4State,
+    Quality,
+    Trigger,
+    VodFile,
+    VodJob,
+    VodJobEnd,
+    VodResult,
+    VodWorkflow,
+)
+from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, AggregateRoot, Claim
+from domain.kernel.errors import Conflict, NotFound, Refused
+from domain.kernel.event import DomainEvent
+from domain.provision.values import ProvisionState, ProvisionSummary
+
+ON_AIR: Final = "channel.on_air"
+"""The scope of the claim that keeps two Events from sending on one channel."""
+_NO_ENCODING: Final = Encoding()
+
+
+_FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in DomainEvent.model_fields) for facet in events.FACETS}
+_EMPTY = EventDetails()
+FIXED_WHILE_STREAMING = ("channel_id", "infrastructure_profile_id")
+_NOTES = ("previous", "trigger")
+
+
+class MediaEvent(AggregateRoot):
+    """A live or on-demand event of the broadcaster, from its first entry in the schedule to its deletion."""
+
+    KIND: ClassVar[str] = "event"
+    EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
+    SNAPSHOT_VERSION: ClassVar[int] = 2
+
+    details: EventDetails
+
+    left_unchanged: tuple[str, ...] = ()
+    """The fields that the last command could not change, because the Event is streaming or being provisioned."""
+
+    def begin(self) -> None:
+        self.details = EventDetails.blank()
+
+    def copy(self) -> Self:
+        copy = super().copy()
+        copy.details = self.details.copied()
+        copy.__dict__.pop("left_unchanged", None)
+        return copy
+
+    # --- decisions
+
+    @classmethod
+    def register(cls, key: UUID, changes: Mapping[str, Any], *, at: datetime) -> Self:
+        check_periods(changes)
+        values = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
+        return cls._begin(events.Registered, key, at, **values)
+
+    def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
+        """Set the fields that `changes` names, with one domain event for each facet that changes.
+
+        The channel and the infrastructure profile cannot change while the Event streams or its infrastructure is being provisioned.
+        They are then left unchanged, and the rest of the changes applies.
+        """
+        self._must_exist()
+        check_periods(changes, self.details)
+        fixed = FIXED_WHILE_STREAMING if self.details.state in STREAMING or self._provisioning else ()
+        if unchanged := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
+            self.left_unchanged = unchanged
+        for facet, names in _FACTS_OF.items():
+            changed = {
+                name: changes[name]
+                for name in names
+                if name in changes and name not in fixed and changes[name] != getattr(self.details, name)
+            }
+            if changed:
+                self._trigger(facet, at=at, **changed)
+
+    def change_state(self, state: EventState, *, trigger: Trigger, at: datetime) -> None:
+        """Change to any state, and set the times of docs/reference/api/events.md. The same state changes nothing."""
+        self._must_exist()
+        if state == self.details.state:
+            return
+        self._trigger(
+            events.StateChanged,
+            at=at,
+            state=state,
+            previous=self.details.state,
+            trigger=trigger,
+            **self.details.times_of(state, at=max(at, self.modified_on)),
+        )
+        if state is EventState.STOPPED and trigger in ENCODER_TRIGGERS:
+            self._go_off_air(at=at)
+
+    def start_on_schedule(self, scheduled_start: datetime, *, scheduled_end: datetime | None, at: datetime) -> None:
+        """Go live if the Event still waits for this start and still ends at this time. The caller has checked that the time has
+        come."""
+        details = self.details
+        if scheduled_start == details.auto_start_at and scheduled_end == details.scheduled_end:
+            state = EventState.LIVE_PUBLISHED if details.auto_publish else EventState.LIVE_UNPUBLISHED
+            self.change_state(state, trigger=Trigger.SCHEDULE, at=at)
+
+    def end_on_schedule(self, scheduled_end: datetime, *, at: datetime) -> None:
+        """Stop if the Event is still scheduled to stop at this time. The caller has checked that the time has come."""
+        if scheduled_end == self.details.auto_end_at:
+            self.change_state(EventState.STOPPED, trigger=Trigger.SCHEDULE, at=at)
+
+    def force_stop(self, *, at: datetime) -> None:
+        """Stop the Event. This is always recorded, because the encoder may run although the Event is stopped."""
+        self._must_exist()
+        stopped = self.details.state is EventState.STOPPED
+        times = {} if stopped else self.details.times_of(EventState.STOPPED, at=max(at, self.modified_on))
+        self._trigger(events.ForceStopped, at=at, previous=self.details.state, **times)
+        self._go_off_air(at=at)
+
+    def change_protection(self, state: EventState, *, at: datetime) -> None:
+        """Change between VOD_PRIVATE and VOD_PUBLIC, and no other states."""
+        self._must_exist()
+        if state not in ON_DEMAND:
+            raise Refused(f"protection is VOD_PRIVATE or VOD_PUBLIC, not {state.name}")
+        if self.details.state not in ON_DEMAND:
+            raise Refused(f"the Event is {self.details.state.name}, not VOD_PRIVATE or VOD_PUBLIC")
+        self.change_state(state, trigger=Trigger.PROTECTION, at=at)
+
+    def change_mp4_state(self, mp4_state: Mp4State, *, at: datetime) -> None:
+        self._must_exist()
+        if mp4_state != self.details.mp4_state:
+            self._trigger(events.Mp4StateChanged, at=at, mp4_state=mp4_state, previous=self.details.mp4_state)
+
+    def start_vod_job(self, job: VodJob, *, captured: Mapping[str, datetime], rerun_of: int | None = None, at: datetime) -> None:
+        """Make a job the present one of the Event. Only one job runs at a time, because all of them write the same files.
+        `captured` is the range of a capture. The job that this one repeats or replaces, `rerun_of`, is cancelled in the same
+        append."""
+        self._must_exist()
+        if job.workflow is VodWorkflow.COMPOSE:
+            self._must_not_stream()
+        present = self.details.vod_job
+        if present is not None and present.ended is None:
+            if present.number == job.number:
+                return
+            if present.number != rerun_of:
+                raise Conflict(f"job {present.number} ({present.workflow}) is still producing files for this Event")
+        if job.publish is None and job.workflow is VodWorkflow.COMPOSE and present is not None and present.workflow is job.workflow:
+            job = present.again(number=job.number, version=job.version)  # the same film once more
+        self._begin_vod_job(job, at=at, **captured)
+
+    def resume_vod_job(self, number: int, *, version: int, at: datetime) -> None:
+        """Record that the job continues after its end. Nothing changes if another job is the present one."""
+        present = self._present_vod_job(number, version)
+        if present is not None and present.ended is not None:
+            self._begin_vod_job(present.again(version=version), at=at)
+
+    def move_vod_job(self, number: int, *, rerun_of: int, at: datetime) -> None:
+        """Record that another job repeats the present one."""
+        present = self.details.vod_job
+        if present is not None and present.number == rerun_of != number:
+            self._begin_vod_job(present.again(number=number), at=at)
+
+    def end_vod_job(
+        self,
+        number: int,
+        end: VodJobEnd,
+        *,
+        version: int,
+        reason: str = "",
+        result: VodResult | None = None,
+        quality: Quality | None = None,
+        at: datetime,
+    ) -> None:
+        """Record the end of the job. Nothing changes if the job is not the present one or has ended already: cancelling a
+        completed job removes nothing. For a deleted Event only the end and the `quality` of its film are recorded; the Event
+        shows them when it is restored."""
+        present = self._present_vod_job(number, version)
+        if present is None or present.ended is not None:
+            return
+        ended = {"ended": end, "ended_at": max(at, self.modified_on), "reason": reason, "result": result}
+        job = present.again(version=version, **ended)
+        self._trigger(events.VodJobEnded, at=at, vod_job=job)
+        if end is VodJobEnd.COMPLETED and job.workflow is not VodWorkflow.PACKAGE:
+            self._note_quality(quality, at=at)
+        if not self.deleted:
+            self._settle_vod_job(job, at=at)
+
+    def measure_quality(self, quality: Quality, *, at: datetime) -> None:
+        """Record that a check of the film has ended. Nothing changes if its job has reported the result already, so that a film
+        which a client has made public since stays public. A film that must not be public becomes private."""
+        if self.deleted:
+            return
+        if self._note_quality(quality, at=at):
+            self._withhold(at=at)
+
+    def wait_to_compose(self, *, fault: bool = False, at: datetime) -> None:
+        """Record that a film of the playlist is made later, or never if there is a fault. A job that makes a film of an earlier
+        playlist is cancelled in the same append."""
+        self._must_exist()
+        self._must_not_stream()
+        if self._stop_composing(reason="another playlist was sent", at=at) is not None:
+            self._show_earlier_film(at=at)
+        if fault:
+            self.change_mp4_state(Mp4State.FAILED, at=at)
+        state = EventState.COMPOSE_ERROR if fault else EventState.COMPOSE_WAITING
+        self.change_state(state, trigger=Trigger.COMPOSE, at=at)
+
+    def remove_playlist(self, *, at: datetime) -> None:
+        """Record that the playlist was removed. Its running job is cancelled in the same append. The film of an earlier playlist
+        stays."""
+        self._must_exist()
+        if self._stop_composing(at=at) is not None:
+            self._show_earlier_film(at=at)
+        if self.details.state in COMPOSING:
+            self.change_state(EventState.PRE_LIVE, trigger=Trigger.COMPOSE, at=at)
+
+    def sync_vod_metadata(self, file: VodFile, *, available: bool, at: datetime) -> None:
+        """Adopt the metadata of the files. While a job makes the MP4, its state stays."""
+        self._must_exist()
+        check_has_metadata(self.details.state)
+        self._change_vod_file(file, at=at)
+        job = self.details.vod_job
+        if job is None or job.ended is not None or self.details.mp4_state is not Mp4State.GENERATING:
+            self.change_mp4_state(Mp4State.AVAILABLE if available else Mp4State.NONE, at=at)
+
+    def show_provisioning(self, provision: ProvisionSummary, *, must_exist: bool, at: datetime) -> None:
+        if must_exist:
+            self._must_exist()
+        if provision != self.details.provision:
+            self._trigger(events.ProvisionStateChanged, at=at, provision=provision)
+
+    def reach_provision_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
+        """Record that the scheduled provisioning time was reached. The schedule requests infrastructure once for each time.
+        `provision` is what the Event shows afterwards; None leaves it as before."""
+        if scheduled_at == self.details.auto_provision_at:
+            self._trigger(events.ProvisionTimeReached, at=at, provisioned_for=scheduled_at)
+            if provision is not None:
+                self.show_provisioning(provision, must_exist=True, at=at)
+
+    def reach_termination_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
+        """Record that the scheduled termination time was reached (see `reach_provision_time`)."""
+        if scheduled_at == self.details.auto_terminate_at:
+            self._trigger(events.TerminationTimeReached, at=at, terminated_for=scheduled_at)
+            if provision is not None:
+                self.show_provisioning(provision, must_exist=True, at=at)
+
+    def force_notification(self, *, at: datetime) -> None:
+        """Request a notification. This is always recorded, because each request is a separate notification."""
+        self._must_exist()
+        self._trigger(events.NotificationForced, at=at)
+
+    def delete(self, *, at: datetime) -> None:
+        """Delete the Event. The job that makes a film of its playlist is cancelled in the same append, and a restored Event does
+        not start another one."""
+        self._must_exist()
+        self._go_off_air(at=at)
+        if (job := self._stop_composing(at=at)) is not None:
+            self._settle_vod_job(job, at=at)
+        if self.details.state in COMPOSING:
+            self.change_state(EventState.COMPOSE_ERROR, trigger=Trigger.COMPOSE, at=at)
+        self._trigger(events.Deleted, at=at)
+
+    def restore(self, *, at: datetime) -> None:
+        deleted_at, job = self.details.date_deleted, self.details.vod_job
+        if deleted_at is None:
+            return
+        self._trigger(events.Restored, at=at)
+        if job is not None and job.ended_at is not None and job.ended_at >= deleted_at:
+            self._settle_vod_job(job, at=at)
+
+    @property
+    def composing_job(self) -> int | None:
+        """The job that makes a film of the playlist."""
+        job = self.details.vod_job
+        return job.number if job is not None and job.workflow is VodWorkflow.COMPOSE and job.ended is None else None
+
+    @property
+    def deleted(self) -> bool:
+        return self.details.date_deleted is not None
+
+    @property
+    def _provisioning(self) -> bool:
+        provision = self.details.provision
+        return provision is not None and provision.state is ProvisionState.PROVISIONING
+
+    def _must_exist(self) -> None:
+        if self.deleted:
+            raise NotFound(self.KIND, self.key)
+
+    def _must_not_stream(self) -> None:
+        if self.details.state in STREAMING or self.details.on_air_channel_id is not None:
+            raise Refused("the Event is live: stop it before a film is made of its playlist")
+
+    def must_not_be_deleted(self) -> None:
+        """Raise `Conflict` for a deleted Event: an update with its id must not add a new one."""
+        if self.deleted:
+            raise Conflict(f"the Event {self.key} is deleted; restore it first")
+
+    def _present_vod_job(self, number: int, version: int) -> VodJob | None:
+        """Return the present job. Return None if it is another one, or if the Event has followed this outcome or a later one."""
+        present = self.details.vod_job
+        return present if present is not None and present.number == number and version > present.version else None
+
+    def _begin_vod_job(self, job: VodJob, *, at: datetime, **captured: datetime) -> None:
+        self._trigger(events.VodJobStarted, at=at, vod_job=job)
+        if self.deleted:
+            return
+        if job.workflow is VodWorkflow.CAPTURE:
+            self._change_capture({"capturing_live2_vod": True, **captured}, at=at)
+        if job.workflow is not VodWorkflow.PACKAGE:  # which leaves the MP4 as it is
+            self.change_mp4_state(Mp4State.GENERATING, at=at)
+        if job.workflow is VodWorkflow.COMPOSE:
+            self.change_state(EventState.COMPOSE_GENERATING, trigger=Trigger.COMPOSE, at=at)
+        elif self.details.state in BEFORE_VOD or self._is_given_a_film(job):
+            self.change_state(EventState.VOD_INGESTING, trigger=Trigger.JOB, at=at)
+
+    def _is_given_a_film(self, job: VodJob) -> bool:
+        """Return True if a client publishes its own film in place of a live stream that never took place."""
+        never_live = self.details.state is EventState.PRE_LIVE and self.details.actual_live_start is None
+        return never_live and job.workflow is VodWorkflow.INGEST and job.publish is not None
+
+    def _settle_vod_job(self, job: VodJob, *, at: datetime) -> None:
+        """Show the end of the job. States that the job did not change stay."""
+        self._change_capture({"capturing_live2_vod": False}, at=at)
+        completed = job.ended is VodJobEnd.COMPLETED
+        if completed and job.result is not None:
+            self._take_over(job.result, at=at)
+        if completed or job.workflow is not VodWorkflow.PACKAGE:
+            self.change_mp4_state(Mp4State.AVAILABLE if completed else Mp4State.FAILED, at=at)
+        if job.workflow is VodWorkflow.COMPOSE:
+            self._settle_composed(job, at=at)
+        elif self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
+            publish = self.details.auto_publish if job.publish is None else job.publish
+            withheld = self.details.quality is not None and self.details.quality.withholds
+            on_demand = EventState.VOD_PUBLIC if publish and not withheld else EventState.VOD_PRIVATE
+            self.change_state(on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB, at=at)
+        elif completed and job.workflow is not VodWorkflow.PACKAGE:
+            self._withhold(at=at)
+
+    def _note_quality(self, quality: Quality | None, *, at: datetime) -> bool:
+        """Record the quality, and return True if it was not known before."""
+        present = self.details.quality
+        before = None if present is None else present.model_copy(update={"measured_at": None})
+        if quality != before:
+            measured = None if quality is None else quality.model_copy(update={"measured_at": max(at, self.modified_on)})
+            self._trigger(events.QualityMeasured, at=at, quality=measured)
+        return quality != before
+
+    def _withhold(self, *, at: datetime) -> None:
+        """Make a public film private if it must not be public."""
+        if self.details.state is EventState.VOD_PUBLIC and self.details.quality is not None and self.details.quality.withholds:
+            self.change_state(EventState.VOD_PRIVATE, trigger=Trigger.JOB, at=at)
+
+    def _settle_composed(self, job: VodJob, *, at: datetime) -> None:
+        if self.details.state is EventState.COMPOSE_GENERATING:
+            made = EventState.COMPOSE_PUBLIC if job.publish else EventState.COMPOSE_PRIVATE
+            state = made if job.ended is VodJobEnd.COMPLETED else EventState.COMPOSE_ERROR
+            self.change_state(state, trigger=Trigger.COMPOSE, at=at)
+
+    def _show_earlier_film(self, *, at: datetime) -> None:
+        film = self.details.vod_file is not None
+        self.change_mp4_state(Mp4State.AVAILABLE if film else Mp4State.NONE, at=at)
+
+    def _stop_composing(self, *, reason: str = "the playlist was removed", at: datetime) -> VodJob | None:
+        """End the job that makes a film of the playlist, and return it as it has ended; None if there is none."""
+        present = self.details.vod_job
+        if present is None or self.composing_job is None:
+            return None
+        stopped = {"ended": VodJobEnd.BROKEN, "ended_at": max(at, self.modified_on), "reason": reason}
+        job = present.again(version=present.version, **stopped)
+        self._trigger(events.VodJobEnded, at=at, vod_job=job)
+        return job
+
+    def _take_over(self, result: VodResult, *, at: datetime) -> None:
+        """Adopt the result of a job. A thumbnail that a client chose stays."""
+        if result.duration is not None or result.size is not None:
+            self._change_vod_file(VodFile(duration=result.duration, size=result.size), at=at)
+        changes = {} if result.drm_json is None else {"drm_json": result.drm_json}
+        if result.thumbnail is not None and not self.details.thumbnail:
+            changes["thumbnail"] = result.thumbnail
+        self.amend(changes, at=at)
+
+    def _change_capture(self, facts: Mapping[str, Any], *, at: datetime) -> None:
+        changed = {name: value for name, value in facts.items() if value != getattr(self.details, name)}
+        if changed:
+            self._trigger(events.CapturingChanged, at=at, **changed)
+
+    def _change_vod_file(self, file: VodFile, *, at: datetime) -> None:
+        if file != self.details.vod_file:
+            self._trigger(events.VodFileChanged, at=at, vod_file=file)
+
+    # --- state
+
+    def when(self, event: DomainEvent) -> None:
+        applier = getattr(self, f"_when_{event.verb()}", None)
+        if applier is not None:
+            applier(event)
+        if isinstance(event, events.EncodingEvent):
+            return
+        facts = event.facts()
+        for note in _NOTES:
+            facts.pop(note, None)
+        self.details.__dict__.update(facts)
+
+    def _when_state_changed(self, event: events.StateChanged) -> None:
+        """Remember which times of the schedule are over. An Event that goes live after its scheduled end is meant to stay live."""
+        self._follow(event)
+        details = self.details
+        if event.trigger is Trigger.SCHEDULE and event.state in LIVE:
+            details.started_for = details.scheduled_start
+        ended = event.trigger is Trigger.SCHEDULE and event.state is EventState.STOPPED
+        begins = event.trigger is Trigger.OPERATOR and event.state in STREAMING and details.state not in STREAMING
+        if details.scheduled_end is not None and (ended or (begins and details.scheduled_end <= event.timestamp)):
+            details.ended_for = details.scheduled_end
+
+    def _when_force_stopped(self, event: events.ForceStopped) -> None:
+        self.details.state = EventState.STOPPED
+        self._cancel_encoder_order()
+
+    def _when_deleted(self, event: events.Deleted) -> None:
+        self.details.date_deleted = event.timestamp
+        self._cancel_encoder_order()
+
+    def _when_restored(self, event: events.Restored) -> None:
+        self.details.date_deleted = None
+        self.details.count_as_done(until=event.timestamp)
+
+    # --- links
+
+    def links(self) -> frozenset[str]:
+        """Return the records that must not be deleted; none for a deleted Event."""
+        targets = () if self.deleted else links_of(self.details)
+        return frozenset(f"{kind}:{key}" for kind, key in targets) if targets else NO_LINKS
+
+    # --- snapshots
+
+    def _to_snapshot(self) -> dict[str, Any]:
+        return self.details.model_dump(mode="json", exclude_none=True)
+
+    def _load_snapshot(self, details: dict[str, Any]) -> None:
+        self.details = EventDetails.model_validate(details)
+
+    def under_way(self) -> bool:
+        """Return True while the Event is on the air, or has a job that makes its film."""
+        return self._encoding.channel_id is not None or self.details.vod_job is not None
+
+    def take_channel(self, channel_id: UUID, *, order: int, at: datetime) -> None:
+        """Go on the air on this channel, as requested by the state change of version `order`. Nothing changes if this was done
+        already, or is no longer wanted. If the Event is still on the air on its former channel, that channel is released."""
+        encoding = self._encoding
+        if not encoding.wanted or order <= encoding.order or self.details.date_deleted or channel_id != self.details.channel_id:
+            return
+        if encoding.channel_id != channel_id:
+            self._go_off_air(at=at)
+            self._trigger(events.ChannelTaken, at=at, channel_id=channel_id, order=order)
+
+    def release_channel(self, channel_id: UUID, *, at: datetime) -> None:
+        """Go off the air until the next order, whatever the state of the Event."""
+        if self._encoding.channel_id == channel_id:
+            self._go_off_air(at=at)
+
+    def record_encoder_start(self, session: int, *, at: datetime) -> None:
+        """Record the start of a session. It is not recorded if the Event was stopped meanwhile: the session ends, and nothing
+        starts after a stop."""
+        if session > self._encoding.session and self._encoding.channel_id is not None:
+            self._trigger(events.EncoderStarted, at=at, session=session)
+
+    def record_encoder_stop(self, session: int, *, reason: str, at: datetime) -> None:
+        if self._encoding.running and session == self._encoding.session:
+            self._trigger(events.EncoderStopped, at=at, session=session, reason=reason)
+
+    def record_encoder_failure(self, version: int, *, session: int | None, reason: str, at: datetime) -> None:
+        """Give the encoder up and free the channel for others. `version` is the version of the event that took it, because there
+        may be a later order already."""
+        encoding = self._encoding
+        if encoding.channel_id is not None and encoding.version == version:
+            self._trigger(events.EncoderFailed, at=at, session=session, reason=reason)
+            self._trigger(events.ChannelReleased, at=at, channel_id=encoding.channel_id)
+
+    def record_audio_inputs(self, audio_inputs: Sequence[AudioInput], *, at: datetime) -> None:
+        new_inputs = tuple(audio_inputs)
+        if self.details.date_deleted is None and new_inputs != (self.details.audio_inputs or ()):
+            self._trigger(events.AudioInputsChanged, at=at, audio_inputs=new_inputs)
+
+    @property
+    def _encoding(self) -> Encoding:
+        return self.details.encoding or _NO_ENCODING
+
+    def _go_off_air(self, *, at: datetime) -> None:
+        """Release the channel in the append that stops the encoder, so that it is free for the next Event at once."""
+        if (channel_id := self._encoding.channel_id) is not None:
+            self._trigger(events.ChannelReleased, at=at, channel_id=channel_id)
+
+    def _follow(self, event: events.StateChanged) -> None:
+        if event.trigger in ENCODER_TRIGGERS:
+            if event.state in LIVE:
+                self._encode(wanted=True)
+            elif event.state is EventState.STOPPED:
+                self._cancel_encoder_order()
+
+    def _when_channel_taken(self, event: events.ChannelTaken) -> None:
+        self._encode(order=event.order, channel_id=event.channel_id, version=event.originator_version)
+
+    def _when_channel_released(self, event: events.ChannelReleased) -> None:
+        self._encode(channel_id=None, version=0)
+
+    def _when_encoder_started(self, event: events.EncoderStarted) -> None:
+        self._encode(session=event.session, running=True)
+
+    def _when_encoder_stopped(self, event: events.EncoderStopped) -> None:
+        self._encode(running=False)
+
+    def _when_encoder_failed(self, event: events.EncoderFailed) -> None:
+        self._encode(running=False)
+
+    def _encode(self, **facts: Any) -> None:
+        self.details.encoding = self._encoding.model_copy(update=facts)
+
+    def _cancel_encoder_order(self) -> None:
+        if self.details.encoding is not None:
+            self._encode(wanted=False)
+
+    def claims(self) -> frozenset[Claim]:
+        channel_id = self.details.on_air_channel_id
+        return NO_CLAIMS if channel_id is None else frozenset({Claim(ON_AIR, str(channel_id), self.id)})
+
+
+events.Registered.AGGREGATE = MediaEvent

@@ -1,0 +1,133 @@
+"""Use cases of Events: look up link targets, execute commands, and log fields that could not be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from uuid import UUID
+
+from pydantic.alias_generators import to_pascal
+
+from domain.event.aggregate import MediaEvent
+from domain.event.changes import EventChanges, Links, PatchStep, TagName
+from domain.event.commands import (
+    AddFlowTask,
+    AddOrUpdateEvent,
+    AmendEvent,
+    ChangeEventProtection,
+    ChangeEventState,
+    ForceNotification,
+    ForceStopEvent,
+    Replacement,
+    RestoreEvent,
+)
+from domain.event.ports import EventLookup
+from domain.event.values import EventState, Mp4State, Trigger
+from domain.kernel.command import Command
+from domain.kernel.errors import NotFound
+from domain.kernel.ids import new_id
+from domain.kernel.ports import Executor, Invocation, Outcome, Plan, ServiceNotes
+from domain.record.kinds.tag import Tag
+from domain.record.ports import RecordLookup
+
+
+class EventHandlers:
+    """Executes the Event commands. A plan reads other records, so it is made again for each attempt."""
+
+    def __init__(self, executor: Executor, records: RecordLookup, *, events: EventLookup, notes: ServiceNotes) -> None:
+        self._executor = executor
+        self._records = records
+        self._events = events
+        self._notes = notes
+
+    async def add_or_update_event(self, key: UUID | None, changes: EventChanges, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        """Update an Event or, without a key, add one. Missing tags are added in the same append."""
+        event = key or new_id()
+
+        async def plan() -> Plan:
+            links = await self._look_up([changes])
+            values = links.values(changes)
+            state = values.pop("state", None)
+            return Plan((*links.new_tags, AddOrUpdateEvent(event, values, state=state, new=key is None)))
+
+        return await self._change(plan, invocation)
+
+    async def patch_event(self, key: UUID, patch: Sequence[PatchStep], *, invocation: Invocation) -> Outcome[MediaEvent]:
+        """Apply all steps, or none."""
+
+        async def plan() -> Plan:
+            links = await self._look_up([step.changes for step in patch], tests=[step.is_test for step in patch])
+            steps = links.steps(patch)
+            return Plan((*links.new_tags, AmendEvent(key, steps)))
+
+        return await self._change(plan, invocation)
+
+    async def patch_event_by_reference(
+        self, reference_id: str, patch: Sequence[PatchStep], *, invocation: Invocation
+    ) -> Outcome[MediaEvent]:
+        """Patch the newest Event with this reference id. A wrong patch is reported before a missing Event."""
+        event = await self._events.by_reference(reference_id)
+        if event is None:
+            (await self._look_up([step.changes for step in patch], tests=[step.is_test for step in patch])).steps(patch)
+            raise NotFound(MediaEvent.KIND, reference_id)
+        return await self.patch_event(event.id, patch, invocation=invocation)
+
+    async def set_dvr_window_length(self, key: UUID, seconds: int | None, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._execute(AmendEvent(key, (Replacement("dvr_length", seconds),)), invocation)
+
+    async def set_event_type(self, key: UUID, event_type: UUID | None, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        """Set the type of an Event; None removes it."""
+        return await self.patch_event(key, [PatchStep(EventChanges({"event_type_id": event_type}))], invocation=invocation)
+
+    async def replace_tags(self, key: UUID, tags: Sequence[TagName], *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self.patch_event(key, [PatchStep(EventChanges({}, tags))], invocation=invocation)
+
+    async def add_flow_task(
+        self,
+        key: UUID | None,
+        task_engine_json: str,
+        *,
+        invocation: Invocation,
+        state: EventState | None = None,
+        mp4_state: Mp4State | None = None,
+    ) -> Outcome[MediaEvent]:
+        """Add a flow task to an Event or, without a key, add an Event with the task."""
+        if key is not None:
+            return await self._execute(AddFlowTask(key, task_engine_json, state=state, mp4_state=mp4_state), invocation)
+        task = {"task_engine_json": task_engine_json}
+        added = AddOrUpdateEvent(new_id(), task, state=state, mp4_state=mp4_state, trigger=Trigger.FLOW, new=True)
+        return await self._execute(added, invocation)
+
+    async def change_event_state(self, key: UUID, state: EventState, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._execute(ChangeEventState(key, state), invocation)
+
+    async def force_stop_event(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._execute(ForceStopEvent(key), invocation)
+
+    async def change_event_protection(self, key: UUID, state: EventState, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._execute(ChangeEventProtection(key, state), invocation)
+
+    async def force_notification(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._execute(ForceNotification(key), invocation)
+
+    async def restore_event(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._execute(RestoreEvent(key), invocation)
+
+    async def _execute(self, command: Command[MediaEvent], invocation: Invocation) -> Outcome[MediaEvent]:
+        return await self._executor.execute(command, invocation=invocation)
+
+    async def _change(self, plan: Callable[[], Awaitable[Plan]], invocation: Invocation) -> Outcome[MediaEvent]:
+        outcome: Outcome[MediaEvent] = await self._executor.execute(plan, invocation=invocation)
+        for name in outcome.aggregate.left_unchanged:
+            message = f"{to_pascal(name)} was not changed: it cannot be changed while the Event streams or is being provisioned"
+            await self._notes.warn(message, subject=outcome.aggregate.key)
+        return outcome
+
+    async def _look_up(self, changes: Sequence[EventChanges], *, tests: Sequence[bool] | None = None) -> Links:
+        """Look up the links and tags of all changes at once. The values of a test need not exist."""
+        writes = [change for index, change in enumerate(changes) if tests is None or not tests[index]]
+        links = [link for change in writes for _, link in change.links()]
+        names = [tag.name for change in changes for tag in change.tags or ()]
+        tags = await self._records.named(Tag.KIND, names) if names else {}
+        requested_ids = [tag.id for change in writes for tag in change.tags or () if tag.id is not None and tag.name not in tags]
+        used_ids = [UUID(row.id) for row in await self._records.by_ids(Tag.KIND, requested_ids)] if requested_ids else []
+        return Links(await self._records.shown(links) if links else {}, tags, used_ids=used_ids)

@@ -1,0 +1,22 @@
+"""Channel: encoders, streaming servers and the addresses of their streams; see docs/reference/api/channels.md."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.channel.channel import ChannelDocument
+from domain.kernel.json_document import Section
+from domain.record.configured import ConfiguredDetails, ConfiguredRecord
+
+
+class ChannelDetails(ConfiguredDetails):
+    configuration_json: str = "{}"
+    reference_id: str | None = None
+
+
+class Channel(ConfiguredRecord):
+    KIND: ClassVar[str] = "channel"
+    DETAILS: ClassVar[type[BaseModel]] = ChannelDetails
+    SCHEMA: ClassVar[type[Section]] = ChannelDocument

@@ -1,0 +1,19 @@
+"""Tag: a keyword that Events share. A name is used by one tag only; see docs/reference/api/tags.md."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel
+
+from domain.record.record import Record
+
+
+class TagDetails(BaseModel):
+    name: str
+
+
+class Tag(Record):
+    KIND: ClassVar[str] = "tag"
+    DETAILS: ClassVar[type[BaseModel]] = TagDetails
+    UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("name",)

@@ -1,0 +1,119 @@
+"""Queries of the timekeeper: Events to start or stop by the schedule, infrastructure to provision or terminate, and films of
+playlists to compose.
+
+The database's clock decides what is due, so that all timekeepers agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from domain.event.commands import EndEventOnSchedule, StartEventOnSchedule
+from projections.event.view import AUTO_PROVISION_WINDOW, AUTO_START_WINDOW
+from projections.kernel.database.arrays import texts
+from projections.kernel.database.database import Pool
+
+AT_ONCE: Final = 200
+"""The most Events of each action that are read in one round; the next round follows at once."""
+MOST_COUNTED: Final = 10_000
+START: Final = "start"
+STOP: Final = "stop"
+PROVISION: Final = "provision"
+TERMINATE: Final = "terminate"
+COMPOSE: Final = "compose"
+
+_NOW = "coalesce(%(at)s::timestamptz, now())"
+_TIMES: Final = {
+    START: "auto_start_at",
+    STOP: "auto_end_at",
+    PROVISION: "auto_provision_at",
+    TERMINATE: "auto_terminate_at",
+}
+_WINDOWS: Final = {START: AUTO_START_WINDOW, PROVISION: AUTO_PROVISION_WINDOW}
+"""The windows of the actions that can be too late."""
+
+
+def _is_due(action: str) -> str:
+    time, window = _TIMES[action], _WINDOWS.get(action)
+    return f"{time} <= {_NOW}" if window is None else f"{time} IS NOT NULL AND {window} @> {_NOW}"
+
+
+def _due(action: str) -> str:
+    """Return the query for the Events of an action. Events with a window are found by the index of windows, and sorted
+    afterwards."""
+    time, attempt = _TIMES[action], f"concat_ws(' ', '{action}', id, version)"
+    query = f"SELECT id, {time}, scheduled_end, {attempt} AS attempt FROM event_view WHERE {_is_due(action)}"
+    query += " OFFSET 0" if action in _WINDOWS else ""
+    return f"""
+(SELECT id, '{action}', {time}, scheduled_end, extract(epoch FROM {_NOW} - {time})::float8, attempt FROM ({query}) AS found
+WHERE attempt <> ALL(%(resting)s) ORDER BY {time} LIMIT {AT_ONCE})"""
+
+
+_WAITING: Final = "FROM composition_view WHERE state = 0 AND NOT removed AND NOT awaits_sources AND live_stream_start"
+_COMPOSE: Final = f"""
+(SELECT event_id, '{COMPOSE}', live_stream_start, NULL, extract(epoch FROM {_NOW} - live_stream_start)::float8, attempt
+FROM (
+    SELECT event_id, live_stream_start, concat_ws(' ', '{COMPOSE}', c.id, c.version, e.version) AS attempt
+    FROM (SELECT id, version, event_id, live_stream_start {_WAITING} <= {_NOW}) AS c LEFT JOIN event_view AS e ON e.id = event_id
+) AS found
+WHERE attempt <> ALL(%(resting)s) ORDER BY live_stream_start LIMIT {AT_ONCE})"""
+_DUE: Final = "UNION ALL".join((*map(_due, _TIMES), _COMPOSE))
+_FOLLOWING: Final = " UNION ALL ".join(
+    (
+        *(f"(SELECT {time} AS instant FROM event_view WHERE {time} > {_NOW} ORDER BY {time} LIMIT 1)" for time in _TIMES.values()),
+        f"(SELECT live_stream_start {_WAITING} > {_NOW} ORDER BY live_stream_start LIMIT 1)",
+    )
+)
+_NEXT: Final = f"""
+SELECT extract(epoch FROM min(instant) - coalesce(%(at)s::timestamptz, clock_timestamp()))::float8 FROM ({_FOLLOWING}) AS following
+"""
+_COUNTED: Final = {action: f"FROM event_view WHERE {_is_due(action)}" for action in _TIMES} | {COMPOSE: f"{_WAITING} <= {_NOW}"}
+_COUNTS: Final = "SELECT " + ", ".join(
+    f"(SELECT count(*) FROM (SELECT {rows_due} LIMIT {MOST_COUNTED}) AS {action})" for action, rows_due in _COUNTED.items()
+)
+
+
+class DueEvent(NamedTuple):
+    """An Event whose time `due` came `late` seconds ago. `attempt` identifies the action and the present state of the Event."""
+
+    key: UUID
+    action: str
+    due: datetime
+    scheduled_end: datetime | None
+    late: float
+    attempt: str
+
+    @property
+    def command(self) -> StartEventOnSchedule | EndEventOnSchedule:
+        """The command that starts or stops the Event."""
+        if self.action == START:
+            return StartEventOnSchedule(self.key, self.due, self.scheduled_end)
+        return EndEventOnSchedule(self.key, self.due)
+
+
+class DueEvents:
+    """Reads the times of Events. They are compared with `at`, or with the clock of the database if it is None."""
+
+    def __init__(self, database: Pool) -> None:
+        self._database = database
+
+    async def due(self, *, resting: Collection[str] = (), at: datetime | None = None) -> list[DueEvent]:
+        """Return what is due, by action, the longest due first, without the attempts that are `resting`."""
+        rows = await self._database.rows(_DUE, {"resting": texts(list(resting)), "at": at})
+        return [
+            DueEvent(key, action, due.astimezone(UTC), end and end.astimezone(UTC), late, attempt)
+            for key, action, due, end, late, attempt in rows
+        ]  # in UTC: in the session's time zone, times that a change of clocks repeats would compare as different
+
+    async def next_in(self, *, at: datetime | None = None) -> float | None:
+        """Return the seconds until the next time that has not come yet; None if there is none."""
+        ((seconds,),) = await self._database.rows(_NEXT, {"at": at})
+        return None if seconds is None else float(seconds)
+
+    async def counts(self, *, at: datetime | None = None) -> Mapping[str, int]:
+        """Return the number of due Events by action, each up to `MOST_COUNTED`."""
+        (counted,) = await self._database.rows(_COUNTS, {"at": at})
+        return dict(zip(_COUNTED, counted, strict=True))

@@ -1,0 +1,166 @@
+"""The Event view: one row for each Event, with a column for each filter and order, and the whole state as a document."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from domain.event.aggregate import MediaEvent
+from domain.event.values import STREAMING, EventDetails
+from projections.kernel.schema.view import Column, View
+from projections.kernel.sql.search import SearchIndex
+from projections.kernel.sql.tallies import Tally
+
+EVENT_SEARCH: Final = SearchIndex("event_search", "event_view", kind=MediaEvent.KIND, key="uuid")
+
+
+SEPARATOR = "\x1f"
+
+_COLUMNS = (
+    Column("id", "uuid", wire_type="text"),
+    Column("version", "bigint"),
+    Column("deleted", "boolean"),
+    Column("state", "smallint"),
+    Column("title", "text"),
+    Column("ref_id", "text"),
+    Column("external_id", "text"),
+    Column("room_id", "uuid"),
+    Column("event_type_id", "uuid"),
+    Column("channel_id", "uuid"),
+    Column("flow_id", "uuid"),
+    Column("category_ids", "uuid[]"),
+    Column("tag_ids", "uuid[]"),
+    Column("scheduled_start", "timestamptz"),
+    Column("scheduled_end", "timestamptz"),
+    Column("display_start", "timestamptz"),
+    Column("display_end", "timestamptz"),
+    Column("date_created", "timestamptz"),
+    Column("date_modified", "timestamptz"),
+    Column("shown_version", "bigint"),
+    Column("vod_due_at", "timestamptz"),
+    Column("start_due_at", "timestamptz"),
+    Column("provision_state", "smallint"),
+    Column("provision_due_at", "timestamptz"),
+    Column("termination_due_at", "timestamptz"),
+    Column("auto_start_at", "timestamptz"),
+    Column("auto_end_at", "timestamptz"),
+    Column("auto_provision_at", "timestamptz"),
+    Column("auto_provision_until", "timestamptz"),
+    Column("auto_terminate_at", "timestamptz"),
+    Column("on_air_channel_id", "uuid"),
+    Column("on_air_version", "bigint"),
+    Column("search_text", "text"),
+    Column("document", "text"),
+)
+STREAMING_STATES = ", ".join(str(int(state)) for state in sorted(STREAMING))
+"""The states of live Events, as SQL."""
+AUTO_START_WINDOW = "tstzrange(auto_start_at, scheduled_end)"
+"""The window in which an Event is to be started, as SQL. An index of it finds due Events without those whose end has passed too,
+which accumulate because nothing happens to them."""
+AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
+"""The window in which an Event's infrastructure is to be provisioned, as SQL."""
+
+
+def row(event: MediaEvent) -> tuple[Any, ...]:
+    details = event.details
+    return (
+        event.key,
+        event.version,
+        event.deleted,
+        details.state,
+        details.title,
+        details.ref_id,
+        details.external_id,
+        details.room_id,
+        details.event_type_id,
+        details.channel_id,
+        details.flow_id,
+        _array(details.category_ids),
+        _array(details.tag_ids),
+        details.scheduled_start,
+        details.scheduled_end,
+        details.display_start,
+        details.display_end,
+        event.created_on,
+        event.shown_on,
+        event.shown_version,
+        details.vod_due_at,
+        details.start_due_at,
+        None if details.provision is None else details.provision.state,
+        details.provision_due_at,
+        details.termination_due_at,
+        details.auto_start_at,
+        details.auto_end_at,
+        details.auto_provision_at,
+        details.auto_provision_until,
+        details.auto_terminate_at,
+        details.on_air_channel_id,
+        details.encoding.version if details.on_air_channel_id and details.encoding else None,
+        search_text(event.key, details),
+        document(details),
+    )
+
+
+def _array(ids: tuple[UUID, ...]) -> str | None:
+    return "{" + ",".join(map(str, ids)) + "}" if ids else None
+
+
+def search_text(key: str, details: EventDetails) -> str:
+    """Return the text for the filter `search`, in lower case: title, refId, externalId, contentId and description."""
+    parts = (details.title, details.ref_id, details.external_id, key, details.description)
+    return SEPARATOR.join(part for part in parts if part).lower()
+
+
+def document(details: EventDetails) -> str:
+    """Return the whole state as JSON, without fields that are not set."""
+    written: bytes = details.__pydantic_serializer__.to_json(details, exclude_none=True)
+    return written.decode()
+
+
+EVENT_VIEW = View(
+    name="event_view",
+    version=6,
+    kinds=(MediaEvent.KIND,),
+    columns=_COLUMNS,
+    row=row,
+    key=("id",),
+    indexes={
+        "schedule": "{table} (scheduled_start, id) WHERE NOT deleted",
+        "schedule_desc": "{table} (scheduled_start DESC NULLS LAST, id DESC) WHERE NOT deleted",
+        "room": "{table} (room_id, scheduled_start, id) WHERE NOT deleted AND room_id IS NOT NULL",
+        "event_type": "{table} (event_type_id, scheduled_start, id) WHERE NOT deleted AND event_type_id IS NOT NULL",
+        "channel": "{table} (channel_id, scheduled_start, id) WHERE NOT deleted AND channel_id IS NOT NULL",
+        "flow": "{table} (flow_id, scheduled_start, id) WHERE NOT deleted AND flow_id IS NOT NULL",
+        "state": "{table} (state, scheduled_start, id) WHERE NOT deleted",
+        "title": "{table} (title, id) WHERE NOT deleted",
+        "ref_id": "{table} (ref_id) WHERE NOT deleted AND ref_id IS NOT NULL",
+        "external_id": "{table} (external_id) WHERE NOT deleted AND external_id IS NOT NULL",
+        "tags": "{table} USING gin (tag_ids) WHERE tag_ids IS NOT NULL",
+        "categories": "{table} USING gin (category_ids) WHERE category_ids IS NOT NULL",
+        "modified": "{table} (date_modified, id) WHERE NOT deleted",
+        "deleted": "{table} (scheduled_start, id) WHERE deleted",
+        "provision_state": "{table} (provision_state, scheduled_start, id) WHERE NOT deleted AND provision_state IS NOT NULL",
+        "provision_due": "{table} (provision_due_at, id) WHERE NOT deleted AND provision_due_at IS NOT NULL",
+        "termination_due": "{table} (termination_due_at, id) WHERE NOT deleted AND termination_due_at IS NOT NULL",
+        "vod_due": "{table} (vod_due_at, id) WHERE NOT deleted AND vod_due_at IS NOT NULL",
+        "start_due": "{table} (start_due_at, scheduled_end) WHERE NOT deleted AND start_due_at IS NOT NULL",
+        "auto_start": "{table} (auto_start_at) WHERE auto_start_at IS NOT NULL",
+        "auto_start_window": f"{{table}} USING gist ({AUTO_START_WINDOW}) WHERE auto_start_at IS NOT NULL",
+        "auto_end": "{table} (auto_end_at) WHERE auto_end_at IS NOT NULL",
+        "auto_provision": "{table} (auto_provision_at) WHERE auto_provision_at IS NOT NULL",
+        "auto_provision_window": f"{{table}} USING gist ({AUTO_PROVISION_WINDOW}) WHERE auto_provision_at IS NOT NULL",
+        "auto_terminate": "{table} (auto_terminate_at) WHERE auto_terminate_at IS NOT NULL",
+        "on_air": "{table} (on_air_channel_id) WHERE on_air_channel_id IS NOT NULL",
+    },
+    tallies=(
+        Tally("all"),
+        Tally("state", "v.state"),
+        Tally("day", "v.state", day="v.scheduled_start"),
+        Tally("room", "v.room_id"),
+        Tally("event_type", "v.event_type_id"),
+        Tally("channel", "v.channel_id"),
+        Tally("flow", "CASE WHEN v.flow_id IS NOT NULL THEN '' END"),
+        Tally("category", "v.category_ids", each=True),
+        Tally("tag", "v.tag_ids", each=True),
+    ),
+)

@@ -1,0 +1,16 @@
+"""Fixtures of the timekeeper's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from api.wiring.core import Core
+from tests.conftest import HandClock
+from tests.projections.job.jobs_made import present
+from tests.workers.event.timekeeper.keeping import Keeping
+
+
+@pytest.fixture
+def keeping(inner: Core, database_url: str, clock: HandClock) -> Keeping:
+    clock.now = present()
+    return Keeping(inner, database_url, clock)

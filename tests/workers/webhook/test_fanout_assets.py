@@ -1,0 +1,71 @@
+"""Changes of assets are notified as changes of their Event."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from api.wiring.core import Core
+from domain.asset.commands import (
+    ChangeAssetFile,
+    CompleteAsset,
+    DiscoverAsset,
+    FailAsset,
+    ForgetAsset,
+    ReleaseAssetPath,
+    RemoveAsset,
+    RenameAsset,
+    RequestAsset,
+    RestartAsset,
+)
+from domain.asset.values import AssetType
+from tests.domain.scenario import NOW, THEN
+from tests.projections.feeding import do, event
+from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, together, webhook
+
+FIRST = UUID(int=1)
+ASSET, FOUND = UUID(int=21), UUID(int=22)
+CHANGED = "1 Updated PRE_LIVE assetsChanged"
+
+
+@pytest.fixture
+async def fan(inner: Core) -> Fed:
+    await event(inner, 1)
+    await webhook(inner, ALL)
+    await webhook(inner, ONE, event=FIRST)
+    return fed(inner)
+
+
+def request(key: UUID = ASSET) -> RequestAsset:
+    return RequestAsset(key, event_id=FIRST, type=AssetType.GIF, name="Goal", path=f"{key}.gif", job=17)
+
+
+def discovery(key: UUID = FOUND) -> DiscoverAsset:
+    return DiscoverAsset(key, event_id=FIRST, name="a", path=f"{key}.mp4", size=3, modified=THEN)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 1000])
+async def test_each_change_of_an_asset_is_notified_but_for_the_end_of_its_file(inner: Core, fan: Fed, at_once: int) -> None:
+    writes = [
+        request(),
+        FailAsset(ASSET, job=17, job_version=5, reason="no"),
+        RestartAsset(ASSET, job=17, job_version=6),
+        CompleteAsset(ASSET, job=17, job_version=7, sizes={f"{ASSET}.gif": 3}),
+        RenameAsset(ASSET, "Other"),
+        RemoveAsset(ASSET, running_job=None),
+        discovery(),
+        ChangeAssetFile(FOUND, size=4, modified=NOW),
+        ForgetAsset(FOUND),
+    ]
+    for command in (*writes, ReleaseAssetPath(ASSET)):
+        await do(inner, command)
+    await fan.feed(writes_at_once=at_once)
+    assert await notifications(inner.database) == [CHANGED] * len(writes)
+    assert await notifications(inner.database, ONE) == [CHANGED] * len(writes)
+
+
+async def test_a_synchronisation_is_one_notification(inner: Core, fan: Fed) -> None:
+    await together(inner, *(discovery(UUID(int=100 + number)) for number in range(20)))
+    await fan.feed()
+    assert await notifications(inner.database) == [CHANGED]
