@@ -33,7 +33,7 @@ _PAGE: Final = """<!DOCTYPE html>
 </body>
 </html>
 """
-# Without `validatorUrl: null` the page would send the document to a public validator.
+# `validatorUrl: null` keeps the page from sending the document to a public validator.
 _START: Final = b"""SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger-ui",
