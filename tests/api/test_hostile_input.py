@@ -72,7 +72,7 @@ WITH_BODY = {
 
 NOTHING = object()
 ODD = b'{"odd": 1}'
-TAKES_ODD = {("POST /api/compose/", "event")}
+TAKES_ODD = {("POST /api/compose/", "event"), ("PUT /api/compose/event/{eventId}", "loudness")}
 """Objects of which every member may be absent. Members that nobody knows are ignored."""
 WRONG_FOR_EVERY_FIELD = [
     ODD,

@@ -52,7 +52,7 @@ def target() -> MemoryTarget:
 
 
 @pytest.fixture
-def existing(
+def services_by_type(
     inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryTarget, clock: HandClock
 ) -> dict[Any, Any]:
     """With a workflow for uploads, which takes any parameters."""

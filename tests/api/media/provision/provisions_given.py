@@ -73,7 +73,7 @@ class Ends:
         self._handlers = Provisioning(inner).handlers
 
     async def tell(self, event: str, run: int, *up: dict[str, Any], remaining: bool = False) -> None:
-        end = RunEnd(resources=up, remaining=remaining, reason="no host" if remaining else "")
+        end = RunEnd(resources=up, left=remaining, reason="no host" if remaining else "")
         await self._handlers.end_run(UUID(event), run, end=end, invocation=Invocation.by("system"))
 
 
