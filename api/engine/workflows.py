@@ -6,21 +6,20 @@ import logging
 from functools import cache
 from typing import Any, Final
 
-from fastapi import APIRouter
 from pydantic import Field
 from pydantic.errors import PydanticUserError
 
 from api.engine.requests import EngineModel
-from api.engine.surface import EngineRoute
+from api.engine.surface import ENGINE
 from api.http.response import Response
-from api.http.routing import Service
+from api.http.router import Router
 from api.kernel.auth import READ
 from api.kernel.request import Request
 from domain.kernel.errors import NotFound
 from workers.job.registry import Registry, summary
 from workers.job.workflow import JobParameters, Workflow
 
-routes = APIRouter(prefix="/engine/workflows", tags=["Job engine"], route_class=EngineRoute)
+routes = Router("/workflows", surface=ENGINE, tag="Job engine")
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _log = logging.getLogger(__name__)
@@ -85,15 +84,15 @@ def _schema(model: type[JobParameters]) -> dict[str, Any]:
         return {"$schema": _DIALECT, "type": "object"}
 
 
-@routes.get("", dependencies=[READ], response_model=list[WorkflowDescription])
-async def list_workflows(request: Request, registry: Service[Registry]) -> Response:
+@routes.get("", READ, response_model=list[WorkflowDescription])
+async def list_workflows(request: Request, registry: Registry) -> Response:
     """The workflows of this installation by name, including those of other packages."""
-    return Response([WorkflowDescription.of(registry.named(name)) for name in registry.names])
+    return Response(200, [WorkflowDescription.of(registry.named(name)) for name in registry.names])
 
 
-@routes.get("/{name}", dependencies=[READ], response_model=WorkflowDescription)
-async def get_workflow(request: Request, name: str, registry: Service[Registry]) -> Response:
+@routes.get("/{name}", READ, response_model=WorkflowDescription)
+async def get_workflow(request: Request, name: str, registry: Registry) -> Response:
     """The workflow with this name, with the JSON Schema of its parameters."""
     if name not in registry.names:
         raise NotFound("workflow", name)
-    return Response(WorkflowDescription.of(registry.named(name)))
+    return Response(200, WorkflowDescription.of(registry.named(name)))

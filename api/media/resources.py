@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fastapi import APIRouter
-
+from api.http.router import Router
 from api.media import (
     archiver_stream,
     category,
@@ -36,7 +35,7 @@ RESOURCES: Sequence[Resource] = (
     infrastructure_profile.PROFILES,
 )
 SHAPES: Mapping[str, Shape] = {resource.kind.KIND: resource.shape for resource in RESOURCES}
-ROUTES: Sequence[APIRouter] = (
+ROUTES: Sequence[Router] = (
     room.routes,
     tag.routes,
     tag.documents,

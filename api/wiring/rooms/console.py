@@ -14,10 +14,10 @@ from projections.kernel.schema.migrate import Migration
 from projections.log_store.log_store import Logbook
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
+    from api.http.router import Router
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.console import routes, session
 
     return (session.routes, routes.root, routes.routes)

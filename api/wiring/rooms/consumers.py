@@ -14,12 +14,11 @@ from projections.kernel.database.database import Database
 from projections.kernel.schema.migrate import Grant, Migration
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
-
+    from api.http.router import Router
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.media import consumer
 
     return (consumer.routes,)

@@ -23,13 +23,12 @@ from projections.session.store import SessionQueries
 from projections.webhook.queries import DeliveryQueries
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
-
+    from api.http.router import Router
     from api.media.health_overview import Overview, ProcessId
     from workers.adapters.program_verdicts import Verdicts
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.media import health, health_overview, live_health
 
     return (health.routes, health_overview.routes, live_health.routes)

@@ -10,10 +10,10 @@ from api.wiring.room import Room
 from workers.kernel.fair_places import FairPlaces
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
+    from api.http.router import Router
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.origin import ingest, routes
 
     return (ingest.routes, routes.routes)

@@ -18,13 +18,12 @@ from projections.publishing_point.samples import CONSUMER
 from projections.record.queries import RecordQueries
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
-
+    from api.http.router import Router
     from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.media import live_streams
 
     return (live_streams.routes,)

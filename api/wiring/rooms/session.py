@@ -26,8 +26,7 @@ from projections.publishing_point.queries import PointStates
 from projections.session.store import SessionQueries
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
-
+    from api.http.router import Router
     from workers.adapters.item_cache import ItemCache
     from workers.retention import Removal
     from workers.session.encoders import EncoderSessions
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.media import live_sessions
 
     return (live_sessions.routes,)

@@ -12,10 +12,10 @@ from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 
 if TYPE_CHECKING:
-    from fastapi import APIRouter
+    from api.http.router import Router
 
 
-def _routes() -> Sequence[APIRouter]:
+def _routes() -> Sequence[Router]:
     from api.speke import routes
 
     return (routes.routes,)
