@@ -260,7 +260,7 @@ def _overhead(seen: Mapping[str, Sequence[_Seconds]]) -> Result:
 
 def _pin_steps(server: int) -> list[set[int]]:
     """Give each process for steps a core of its own: one ffmpeg would use two cores."""
-    servers = [pid for pid in _children(server) if b"\0workers.jobs.host\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    servers = [pid for pid in _children(server) if b"\0workers.job.host\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     hosts = [pid for fork_server in servers for pid in _children(fork_server)]
     pinned = [{core} for core in sorted(os.sched_getaffinity(0))[:2]]
     if (len(hosts), len(pinned)) != (2, 2):
