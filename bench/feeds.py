@@ -25,10 +25,11 @@ from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from projections.log.streams import Streams
-from workers.adapters.kafka.broker_topics import Topics
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
+from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed

@@ -139,8 +139,8 @@ class WorkerContext:
         log = LogFeed(self.database, self.log_watcher, kinds=kinds)
         if self.kafka is None or on_air:
             return log
-        from workers.adapters.kafka.broker_topics import Topics
         from workers.adapters.kafka.feed import KafkaFeed
+        from workers.adapters.kafka.topics import Topics
 
         topics = Topics()
         group = None if consumer is None else topics.group(consumer)

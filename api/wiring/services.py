@@ -37,7 +37,7 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
 from projections.record.queries import RecordQueries
 from projections.vault.master_keys import VaultState
-from workers.adapters.kafka.broker_topics import PARTITIONS, Topics
+from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.origin.live_origin import LiveOrigin

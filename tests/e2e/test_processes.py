@@ -303,5 +303,5 @@ def test_a_setting_that_stops_the_start_is_one_line(stopped_home: Path) -> None:
     with products() as started:
         second = started.start(stopped_home, api_processes="2")
         assert second.ended() == 1
-        assert second.errors.startswith(f"medialedger: the master key {stopped_home / 'master.key'} is not the one")
+        assert second.errors.startswith(f"medialedger: the master key {stopped_home / 'master.key'} is not the key")
         assert second.errors.count("\n") == 1

@@ -33,8 +33,8 @@ def _services(services: Services) -> Providers:
 
 
 def _relay(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-    from workers.adapters.kafka.broker_topics import Topics
     from workers.adapters.kafka.relay import KafkaRelay
+    from workers.adapters.kafka.topics import Topics
 
     assert context.kafka is not None, "the relay needs a broker"
     relay = KafkaRelay(

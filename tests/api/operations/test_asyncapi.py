@@ -30,7 +30,7 @@ from projections.log.reader import LoggedEvent
 from projections.log.write_set import metadata_text
 from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import PARTITIONS, Topics
+from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.webhook.fanout import payload
 from workers.webhook.policy import Action, Change, Effect
 from workers.webhook.sender.attempt import form_body, signatures

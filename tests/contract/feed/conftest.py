@@ -8,7 +8,7 @@ import pytest
 from api.wiring.core import Core
 from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.transports import Fallback, Kafka, Log, Memory, Transport, relaying
-from workers.adapters.kafka.broker_topics import Topics
+from workers.adapters.kafka.topics import Topics
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, delete, forget, make, positions, positions_in, relaying
 from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
-from workers.adapters.kafka.broker_topics import Topics
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
+from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
 

@@ -15,9 +15,9 @@ from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import some_writes, taken
 from tests.contract.feed.transports import KINDS, Kafka, Log, relaying
 from tests.projections.log.helpers import until
-from workers.adapters.kafka.broker_topics import Topics
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
+from workers.adapters.kafka.topics import Topics
 from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import Feed
 

@@ -17,10 +17,11 @@ from projections.log.reader import LoggedEvent
 from tests.contract.feed.test_feeds import relayed, some_writes
 from tests.contract.feed.transports import KINDS, positions_in
 from tests.projections.log.helpers import until
-from workers.adapters.kafka.broker_topics import Topics
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher
 from workers.adapters.kafka.relay import KafkaRelay
+from workers.adapters.kafka.topics import Topics
 from workers.relay import relay_name
 
 FEW = 1

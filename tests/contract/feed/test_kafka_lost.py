@@ -15,7 +15,7 @@ from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import some_writes, taken
 from tests.contract.feed.transports import Kafka, Log, positions_in, relaying
 from tests.projections.log.helpers import until
-from workers.adapters.kafka.broker_topics import Topics
+from workers.adapters.kafka.topics import Topics
 
 pytestmark = pytest.mark.usefixtures("effects")
 

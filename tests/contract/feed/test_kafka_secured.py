@@ -26,10 +26,11 @@ from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.test_feeds import fetched, relayed, some_writes
 from tests.contract.feed.transports import KINDS, relaying
 from tests.projections.log.helpers import until
-from workers.adapters.kafka.broker_topics import Topics
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.publisher import KafkaPublisher
+from workers.adapters.kafka.topics import Topics
 from workers.kernel.log_feed import LogFeed
 
 PASSWORD = "a-password-of-a-test"

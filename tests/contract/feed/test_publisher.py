@@ -21,10 +21,11 @@ from projections.log.reader import LoggedEvent, read
 from tests.contract.feed.transports import KINDS, Kafka, Log, positions_in, relaying
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
-from workers.adapters.kafka.broker_topics import PARTITIONS, Topics
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher, waves
 from workers.adapters.kafka.refusals import RecordRefused, translate_errors
+from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.kernel.feed import Feed
 
 ORIGIN = Origin(UUID(int=7), 1)

@@ -24,7 +24,7 @@ from tests.contract.feed.transports import KINDS, Kafka, Log, positions_in, rela
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
-from workers.adapters.kafka.broker_topics import Topics
+from workers.adapters.kafka.topics import Topics
 
 
 @asynccontextmanager

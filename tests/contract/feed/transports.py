@@ -19,10 +19,11 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, read
 from projections.log.transactions import writes
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import PARTITIONS, Topics
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
+from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.log_feed import LogFeed

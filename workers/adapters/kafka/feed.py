@@ -19,11 +19,12 @@ from projections.consumers.timeline import EPOCH, Timeline, timeline
 from projections.kernel.database.database import Database
 from projections.log import reader
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import Topics
 from workers.adapters.kafka.client_thread import ClientThread
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.refusals import translate_errors
 from workers.adapters.kafka.topic_reader import HINT_EVERY, MOST_WAITING, TopicReader
+from workers.adapters.kafka.topics import Topics
 from workers.kernel.feed import LIMIT, Batch
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name

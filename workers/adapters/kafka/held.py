@@ -13,8 +13,9 @@ from kafka import KafkaConsumer, TopicPartition
 
 from domain.kernel.errors import Unavailable
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import PARTITIONS, bounds
+from workers.adapters.kafka.broker_topics import bounds
 from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.topics import PARTITIONS
 from workers.relay import BrokerRecord
 
 _PAGE: Final = 2000

@@ -21,11 +21,13 @@ from domain.kernel.errors import Unavailable
 from projections.consumers.timeline import Origin
 from projections.log.reader import LoggedEvent
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import LARGEST, Topics, absent, create, largest
+from workers.adapters.kafka.broker_topics import absent, create, largest
 from workers.adapters.kafka.client_thread import ClientThread, suppressed
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.held import HeldPositions, ReadBack
 from workers.adapters.kafka.refusals import translate_errors
+from workers.adapters.kafka.topics import LARGEST, Topics
 from workers.relay import BrokerRecord
 
 T = TypeVar("T")

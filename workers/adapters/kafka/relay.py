@@ -10,9 +10,10 @@ from projections.consumers.leases import LEASE, ShardLeases
 from projections.kernel.background_task import start_forever
 from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
-from workers.adapters.kafka.broker_topics import Topics
-from workers.adapters.kafka.connection import KafkaConnection, cluster_id
+from workers.adapters.kafka.cluster import cluster_id
+from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher
+from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
 from workers.kernel.log_feed import LogFeed
 from workers.relay import Relay, relay_name

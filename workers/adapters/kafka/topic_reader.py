@@ -18,8 +18,9 @@ from projections.consumers.timeline import Timeline
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import command_id
 from workers.adapters.kafka import cloud_event
-from workers.adapters.kafka.broker_topics import LARGEST, bounds
+from workers.adapters.kafka.broker_topics import bounds
 from workers.adapters.kafka.connection import KafkaConnection
+from workers.adapters.kafka.topics import LARGEST
 from workers.kernel.feed import LIMIT, Batch
 
 _log = logging.getLogger(__name__)
