@@ -20,8 +20,23 @@ class _AssetCommand(Command[Asset]):
         return Asset
 
 
+@dataclass(frozen=True)
+class _NewAssetCommand(_AssetCommand):
+    """A command that creates an asset. A key is made once, so an existing asset is the result of the same command."""
+
+    @property
+    def creates(self) -> bool:
+        return True
+
+    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
+        return self._create(at=at) if root is None else root
+
+    def _create(self, *, at: datetime) -> Asset:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
-class RequestAsset(_AssetCommand):
+class RequestAsset(_NewAssetCommand):
     """Request an asset from a job, which is accepted in the same append."""
 
     event_id: UUID
@@ -30,18 +45,12 @@ class RequestAsset(_AssetCommand):
     path: str
     job: int
 
-    @property
-    def creates(self) -> bool:
-        return True
-
-    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
-        if root is not None:  # a key is made once, so this is a repeat of the same command
-            return root
+    def _create(self, *, at: datetime) -> Asset:
         return Asset.request(self.key, event_id=self.event_id, type=self.type, name=self.name, path=self.path, job=self.job, at=at)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestCaption(_AssetCommand):
+class RequestCaption(_NewAssetCommand):
     """Request a caption from a job, which is accepted in the same append."""
 
     event_id: UUID
@@ -51,13 +60,7 @@ class RequestCaption(_AssetCommand):
     caption_kind: CaptionKind
     job: int
 
-    @property
-    def creates(self) -> bool:
-        return True
-
-    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
-        if root is not None:
-            return root
+    def _create(self, *, at: datetime) -> Asset:
         return Asset.request_caption(
             self.key,
             event_id=self.event_id,
@@ -86,7 +89,7 @@ class ReplaceCaption(_AssetCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoverAsset(_AssetCommand):
+class DiscoverAsset(_NewAssetCommand):
     """Add an asset for a file that belongs to none."""
 
     event_id: UUID
@@ -95,13 +98,7 @@ class DiscoverAsset(_AssetCommand):
     size: int
     modified: datetime
 
-    @property
-    def creates(self) -> bool:
-        return True
-
-    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
-        if root is not None:
-            return root
+    def _create(self, *, at: datetime) -> Asset:
         return Asset.discover(
             self.key,
             event_id=self.event_id,
@@ -114,7 +111,7 @@ class DiscoverAsset(_AssetCommand):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoverCaption(_AssetCommand):
+class DiscoverCaption(_NewAssetCommand):
     """Add a caption for a text track of the film's source that belongs to no asset."""
 
     event_id: UUID
@@ -125,13 +122,7 @@ class DiscoverCaption(_AssetCommand):
     size: int
     modified: datetime
 
-    @property
-    def creates(self) -> bool:
-        return True
-
-    def decide(self, root: Asset | None, *, at: datetime) -> Asset:
-        if root is not None:
-            return root
+    def _create(self, *, at: datetime) -> Asset:
         return Asset.discover_caption(
             self.key,
             event_id=self.event_id,

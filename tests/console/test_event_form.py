@@ -165,7 +165,7 @@ async def _refuses_the_end(form: Locator) -> None:
 
 
 async def test_what_others_changed_meanwhile_is_kept(signed_in: Page, http: httpx.Client) -> None:
-    """In the schedule and on the page of the Event: typed text is not lost, and only that text is sent."""
+    """Typed text is not lost, in the schedule and on the page of the Event, and only that text is sent."""
     mark = uuid4().hex[:8]
     event = _made(http, "/api/event/", title=f"Race {mark}", scheduledStart=f"{DAY}T08:00:00Z")
     for place in ("schedule", "page"):

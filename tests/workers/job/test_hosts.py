@@ -371,7 +371,7 @@ def children() -> set[str]:
 async def test_without_a_free_descriptor_a_step_waits_for_its_process(
     root: Path, free: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With two free descriptors there is a channel and a process, which cannot be watched."""
+    """A host with two free descriptors has a channel and a process, which cannot be watched."""
     hosts, before = StepProcessPool(media_root=root, allow=[]), children()
     with descriptors_left(free):
         await hosts.start()

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import pytest
-from aiohttp import web
 
 from tests.programs import program
 from tests.sources.captioned import Line21, captioned, triples
@@ -19,6 +18,7 @@ from tests.workers.job.chromium import opened
 from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
 from tests.workers.job.test_text_playback import PLAYERS, SECONDS, Screening, srt
+from tests.workers.job.test_text_playback import screening as screening
 from workers.job.protocol import Failed
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
@@ -65,16 +65,6 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
     finally:
         await hosts.stop()
     return root
-
-
-@pytest.fixture(scope="module")
-async def screening(root: Path) -> AsyncIterator[Screening]:
-    screening = Screening(root)
-    await screening.runner.setup()
-    await web.TCPSite(screening.runner, "127.0.0.1", 0).start()
-    screening.address = f"http://127.0.0.1:{screening.runner.addresses[0][1]}"
-    yield screening
-    await screening.runner.cleanup()
 
 
 @pytest.mark.parametrize("player", PLAYERS)

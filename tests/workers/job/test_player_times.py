@@ -159,7 +159,7 @@ async def test_sound_goes_with_the_picture(hosts: StepProcessPool, root: Path, n
 
 
 async def test_a_key_frame_may_be_decoded_long_before_it_is_shown(hosts: StepProcessPool, root: Path) -> None:
-    """In a recording of HEVC, it is decoded five frames earlier. There is a flash at 2 s."""
+    """The key frame of this recording of HEVC is decoded five frames before it is shown. It has a flash at 2 s."""
     for time, white in (("00:00:02.020", True), ("00:00:01.980", False)):
         still = await made(hosts, root, "asset_image", source="hevc.ts", time=time)
         assert bool(picture(still).flashes) is white
