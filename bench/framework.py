@@ -1,7 +1,7 @@
-"""The HTTP framework alone, without socket and database: the product's, FastAPI, and FastAPI with the same checks in its hooks.
+"""The HTTP layer alone, without socket and database: the product's application, FastAPI's binding behind its checks, FastAPI.
 
-*Hooks*: routes are `APIRoute`s whose `get_route_handler` runs our checks and binding, a router finds them in our trie, and there is
-no middleware. What remains of FastAPI are its two `__call__`s, its request and response classes and its exit stacks.
+*Ours* has the product's application class and binds the endpoint itself. *Bound by FastAPI* is the same route with a dependency, so
+FastAPI binds it after the checks. *FastAPI* is an application of FastAPI's own, which checks no key.
 """
 
 from __future__ import annotations
@@ -9,33 +9,36 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
-import fastapi
 import uvloop
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 
 from api.http.app import Application, build
 from api.http.auth import Caller
-from api.http.endpoint import Conventions, Endpoint
-from api.http.metrics import RequestMetrics
+from api.http.conventions import Conventions
 from api.http.model import Wire
-from api.http.path_trie import PathTrie
+from api.http.permission import requires
 from api.http.request import Request
 from api.http.response import Response
-from api.http.router import Router, RouteSpec
+from api.http.routing import Route
 from api.http.surface import Surface
 from bench import schedule, trivial
 from bench.ground import Ground, in_turns
-from bench.report import Result, Table, Target, middle
+from bench.report import Result, Table, middle
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
-_ROLES = frozenset({"operator"})
-_CALLER = Caller("bench", _ROLES)
+_STAFF = requires("operator")
+_CALLER = Caller("bench", _STAFF.roles)
 _REQUESTS = 2_000
+
+
+class BenchRoute(Route):
+    """A route of the bench."""
+
+    surface = Surface("bench")
 
 
 class Posted(Wire):
@@ -52,19 +55,35 @@ class Posted(Wire):
     auto_publish: bool
 
 
-router = Router("/x", surface=Surface("bench"))
+async def _nothing() -> None: ...
 
 
-@router.post("/echo", _ROLES, response_model=Posted, status=201)
+router = APIRouter(prefix="/x", route_class=BenchRoute)
+bound = APIRouter(prefix="/x", route_class=BenchRoute)
+
+
+@router.post("/echo", dependencies=[_STAFF], status_code=201)
 async def echo(request: Request, body: Posted) -> Response:
     """Return the body and an id."""
-    return Response(201, {"id": str(uuid4()), **body.__dict__})
+    return Response({"id": str(uuid4()), **body.__dict__}, 201)
 
 
-@router.get("/{id}", _ROLES)
+@router.get("/{id}", dependencies=[_STAFF])
 async def by_id(request: Request, id: int) -> Response:
     """Return the id."""
-    return Response(200, {"id": id})
+    return Response({"id": id})
+
+
+@bound.post("/echo", dependencies=[_STAFF], status_code=201)
+async def echo_with_dependency(request: Request, body: Posted, nothing: Annotated[None, Depends(_nothing)]) -> Response:
+    """Return the body and an id."""
+    return Response({"id": str(uuid4()), **body.__dict__}, 201)
+
+
+@bound.get("/{id}", dependencies=[_STAFF])
+async def by_id_with_dependency(request: Request, id: int, nothing: Annotated[None, Depends(_nothing)]) -> Response:
+    """Return the id."""
+    return Response({"id": id})
 
 
 async def _authenticate(key: str) -> Caller:
@@ -80,67 +99,17 @@ class _NoLog:
     def flush(self) -> None: ...
 
 
-def _ours() -> Application:
-    conventions, fallback = Conventions(_authenticate), router.surface
+def _ours(routes: APIRouter) -> Application:
     return build(
-        [router],
+        [routes],
         {},
-        conventions=conventions,
-        fallback=fallback,
+        conventions=Conventions(_authenticate),
+        fallback=BenchRoute.surface,
         registry=CollectorRegistry(),
         request_log=_NoLog(),
         title="bench",
         version="0",
     )
-
-
-class _HookedRoute(APIRoute):
-    """A FastAPI route that serves a route of the product."""
-
-    def __init__(self, spec: RouteSpec, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        super().__init__(spec.path, self._described, methods=[spec.method])
-
-    @staticmethod
-    async def _described() -> None: ...
-
-    def get_route_handler(self) -> Callable[[fastapi.Request], Any]:
-        async def handle(plain: fastapi.Request) -> fastapi.Response:
-            scope, endpoint = plain.scope, self._endpoint
-            request = Request(scope, dict(scope["headers"]), path=endpoint.path)
-            response = await endpoint.respond(request, plain.receive, values=scope["values"])
-            given = {name.decode(): value.decode() for name, value in response.header_pairs()}
-            return fastapi.Response(response.payload(), response.status, {**given, "x-transaction-id": request.transaction_id})
-
-        return handle
-
-
-class _TrieRouter(APIRouter):
-    """A router that looks a path up in a trie instead of trying one route after another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.paths: PathTrie[dict[str, APIRoute]] = PathTrie()
-
-    async def app(self, scope: Any, receive: Any, send: Any) -> None:
-        leaf, scope["values"] = self.paths.find(scope["raw_path"])
-        assert leaf is not None
-        await leaf[scope["method"]].app(scope, receive, send)
-
-
-class _Bare(FastAPI):
-    def build_middleware_stack(self) -> Asgi:
-        return self.router
-
-
-def _hooks() -> FastAPI:
-    app = _Bare(openapi_url=None, telemetry={"tracing": False, "metrics": False, "logs": False})
-    routes = app.router = _TrieRouter()
-    metrics, conventions = RequestMetrics(CollectorRegistry(), prefix="bench"), Conventions(_authenticate)
-    for spec in router.specs:
-        endpoint = Endpoint(spec, {}, conventions=conventions, meter=metrics.meter("bench", spec.method, route=spec.path))
-        routes.paths.add(spec.path, {})[spec.method] = _HookedRoute(spec, endpoint)
-    return app
 
 
 def _plain() -> FastAPI:
@@ -155,9 +124,9 @@ def _plain() -> FastAPI:
 
 
 def framework(ground: Ground) -> Result:
-    """(p) one request through the framework alone: the product's, FastAPI with the same checks in its hooks, FastAPI."""
+    """(p) one request through the HTTP layer alone: the product's application, the same bound by FastAPI, FastAPI."""
     body = schedule.post_bodies(1)[0].encode()
-    apps: dict[str, Asgi] = {"ours": _ours(), "hooks": _hooks(), "FastAPI": _plain()}
+    apps: dict[str, Asgi] = {"ours": _ours(router), "bound by FastAPI": _ours(bound), "FastAPI": _plain()}
     requests = {"GET": ("/x/4711", b""), "POST": ("/x/echo", body)}
     cells: dict[str, Callable[[], float]] = {
         f"{method} {name}": lambda app=app, method=method, sent=sent: uvloop.run(_seconds(app, method, *sent))  # type: ignore[misc]
@@ -166,13 +135,10 @@ def framework(ground: Ground) -> Result:
     }
     seen = in_turns(cells, rounds=ground.effort.rounds * 4)
     table = Table("(p) processor time of a request; ratio: of ours, the higher the better", ("", "us", "ratio"))
-    ratios = {}
     for cell, values in seen.items():
         ours = seen[f"{cell.partition(' ')[0]} ours"]
-        ratios[cell] = middle([mine / its for mine, its in zip(ours, values, strict=True)])
-        table.add(cell, middle(values) * 1e6, ratios[cell])
-    targets = [Target(f"{method}: FastAPI's hooks, of ours", ratios[f"{method} hooks"], 0.9) for method in requests]
-    return Result("framework", [table], targets, raw=dict(seen))
+        table.add(cell, middle(values) * 1e6, middle([mine / its for mine, its in zip(ours, values, strict=True)]))
+    return Result("framework", [table], [], raw=dict(seen))
 
 
 async def _seconds(app: Asgi, method: str, path: str, body: bytes) -> float:

@@ -27,9 +27,9 @@ if str(ROOT) not in sys.path:  # run as a script, not imported by the test
 
 from api.cli.arguments import EXIT_CODES, GROUPS  # noqa: E402
 from api.cli.main import COMMANDS, leaves, parser  # noqa: E402
-from api.http.auth import Permission  # noqa: E402
 from api.http.openapi import describe  # noqa: E402
-from api.http.router import RouteSpec  # noqa: E402
+from api.http.permission import Permission  # noqa: E402
+from api.http.routing import Route, routes_of  # noqa: E402
 from api.kernel.auth import Role  # noqa: E402
 from api.wiring.catalogue import (  # noqa: E402
     AGGREGATES,
@@ -80,9 +80,9 @@ def code(text: object) -> str:
 # --- routes
 
 
-def declarations() -> list[RouteSpec]:
+def declarations() -> list[Route]:
     """Return every documented route, in the order in which the product declares them."""
-    return [route for routes in ROUTES for route in routes.specs if route.documented]
+    return [route for route in routes_of(ROUTES) if route.include_in_schema]
 
 
 def _routes() -> Iterator[str]:
@@ -97,14 +97,15 @@ def _routes() -> Iterator[str]:
         "[errors](errors.md). Required fields of a body are in bold.",
         "",
     )
-    by_tag: dict[str, list[RouteSpec]] = {}
+    by_tag: dict[str, list[Route]] = {}
     for route in declarations():
         by_tag.setdefault(route.tag, []).append(route)
     for tag, routes in by_tag.items():
         yield from (f"## {tag}", "")
         operations = [(route, document["paths"][route.documented_path][route.method.lower()]) for route in routes]
         rows = [
-            (code(route.method), code(route.path), roles(route.permission), route.summary, _statuses(o)) for route, o in operations
+            (code(route.method), code(route.documented_path), roles(route.permission), str(route.summary), _statuses(o))
+            for route, o in operations
         ]
         yield from table(("method", "path", "roles", "what it does", "statuses"), rows)
         yield from _inputs(operations, document)
@@ -112,20 +113,20 @@ def _routes() -> Iterator[str]:
 
 def roles(permission: Permission) -> str:
     """Return the roles of which a caller needs one, in the order of the contract."""
-    return "-" if permission is None else ", ".join(role for role in Role if role in permission)
+    return ", ".join(role for role in Role if role in permission.roles) or "-"
 
 
 def _statuses(operation: Mapping[str, Any]) -> str:
     return ", ".join(sorted(status for status in operation["responses"] if status.isdigit()))
 
 
-def _inputs(operations: Sequence[tuple[RouteSpec, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
+def _inputs(operations: Sequence[tuple[Route, Mapping[str, Any]]], document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the inputs that each route takes in addition to its path."""
     for route, operation in operations:
         query = [parameter["name"] for parameter in operation.get("parameters", []) if parameter.get("in") == "query"]
         body = operation.get("requestBody")
         if query or body:
-            yield f"- {code(f'{route.method} {route.path}')}"
+            yield f"- {code(f'{route.method} {route.documented_path}')}"
         if query:
             yield f"  - query: {', '.join(map(code, query))}"
         if body:

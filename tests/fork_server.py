@@ -17,8 +17,8 @@ from typing import Final
 import api.cli.main
 import workers
 from api.cli.garbage import collect_seldom
-from api.http.binding import parsers
-from api.kernel.parsing import parse_body
+from api.http.endpoint import parsers
+from api.http.routing import routes_of
 from api.wiring.catalogue import catalogue
 from api.wiring.services import ROUTES
 from workers.kernel.fork_server import Start, next_start
@@ -38,9 +38,8 @@ def _preload() -> None:
     for module in (*_PRELOADED, *(module_info.name for module_info in pkgutil.walk_packages(workers.__path__, "workers."))):
         importlib.import_module(module)
     catalogue()
-    for router in ROUTES:
-        for spec in router.specs:
-            parsers(spec, parse_body)
+    for route in routes_of(ROUTES):
+        parsers(route)
 
 
 def main(orders: int) -> object:

@@ -8,9 +8,10 @@ from typing import Final
 from api.http.app import RequestLog
 from api.http.openapi_responses import statuses
 from api.http.request import Request
+from api.http.routing import routes_of
 from api.wiring.services import ROUTES
 
-LISTED: Final = {(spec.method, spec.documented_path): statuses(spec) for router in ROUTES for spec in router.specs}
+LISTED: Final = {(spec.method, spec.documented_path): statuses(spec) for spec in routes_of(ROUTES)}
 
 _NOBODYS: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.INTERNAL_SERVER_ERROR)
 """405 belongs to no operation, as an unknown path does, and 500 is `default`."""
@@ -31,7 +32,7 @@ class ListedStatuses:
 
     def add(self, request: Request, *, status: int, seconds: float) -> None:
         method = "GET" if request.method == "HEAD" else request.method
-        listed = LISTED.get((method, request.path.replace("{+", "{")))
+        listed = LISTED.get((method, request.path))
         if listed is not None and status not in {*listed, *_NOBODYS}:
             raise UnlistedStatus(f"{method} {request.path} gives {status} and lists {sorted(listed)}")
         if self._log.wants(request.method, status, routine=False):

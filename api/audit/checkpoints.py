@@ -9,14 +9,15 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import AUDIT
 from api.kernel.pages import Whole
 from api.kernel.request import Request
-from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.surfaces import AuditRoute
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
 from domain.client.roles import Role
@@ -30,7 +31,7 @@ from projections.audit.tree import WIDTH, Tile
 
 T = TypeVar("T")
 
-routes = Router("", surface=AUDIT_LOG, tag="Audit")
+routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
 Position = Annotated[Integer, Between(0)]
 
@@ -169,15 +170,17 @@ class _Export:
             close()
 
 
-@routes.get("/checkpoint", AUDIT, absent=404, media_type=_TEXT)
-async def get_last_checkpoint(request: Request, proofs: LogProofs) -> Response:
+@routes.get("/checkpoint", dependencies=[AUDIT])
+@rules(absent=404, media_type=_TEXT)
+async def get_last_checkpoint(request: Request, proofs: Service[LogProofs]) -> Response:
     """The last signed checkpoint of the log, a C2SP signed note."""
     checkpoint = await proofs.read(_last)
-    return Response(200, checkpoint.note.encode(), media_type=_TEXT)
+    return Response(checkpoint.note.encode(), media_type=_TEXT)
 
 
-@routes.get("/proof/inclusion", AUDIT, absent=404, response_model=Inclusion)
-async def get_inclusion_proof(request: Request, query: InclusionQuery, proofs: LogProofs) -> Response:
+@routes.get("/proof/inclusion", dependencies=[AUDIT], response_model=Inclusion)
+@rules(absent=404)
+async def get_inclusion_proof(request: Request, query: Annotated[InclusionQuery, Query()], proofs: Service[LogProofs]) -> Response:
     """The proof that an event is in the log of a checkpoint."""
 
     def prove(checkpoints: Checkpoints) -> dict[str, Any]:
@@ -188,11 +191,14 @@ async def get_inclusion_proof(request: Request, query: InclusionQuery, proofs: L
             raise NotFound("event", str(query.position), sentence=_NOT_YET) from None
         return {"position": proof.position, "leaf": proof.leaf.hex(), "size": size, **proof.shown()}
 
-    return Response(200, await proofs.read(prove))
+    return Response(await proofs.read(prove))
 
 
-@routes.get("/proof/consistency", AUDIT, absent=404, response_model=Consistency)
-async def get_consistency_proof(request: Request, query: ConsistencyQuery, proofs: LogProofs) -> Response:
+@routes.get("/proof/consistency", dependencies=[AUDIT], response_model=Consistency)
+@rules(absent=404)
+async def get_consistency_proof(
+    request: Request, query: Annotated[ConsistencyQuery, Query()], proofs: Service[LogProofs]
+) -> Response:
     """The proof that one checkpoint is the beginning of another."""
 
     def prove(checkpoints: Checkpoints) -> dict[str, Any]:
@@ -201,21 +207,25 @@ async def get_consistency_proof(request: Request, query: ConsistencyQuery, proof
             raise Malformed.at("from", "must not be greater than to")
         return {"from": query.first, "to": size, "path": [hash.hex() for hash in checkpoints.consistent(query.first, size)]}
 
-    return Response(200, await proofs.read(prove))
+    return Response(await proofs.read(prove))
 
 
-@routes.get("/tile/{level}/{+place}", AUDIT, media_type=_BYTES)
-async def get_tree_tile(request: Request, level: str, place: str, proofs: LogProofs) -> Response:
+@routes.get("/tile/{level}/{place:path}", dependencies=[AUDIT])
+@rules(media_type=_BYTES)
+async def get_tree_tile(request: Request, level: str, place: str, proofs: Service[LogProofs]) -> Response:
     """A tile of the tree over commits, in the format of C2SP tlog-tiles. The level `entries` holds the data of the leaves."""
     number, width = _tile(level, place)
     content = await proofs.read(lambda checkpoints: _content(checkpoints, level, number=number, width=width))
     if content is None:
         raise NotFound("tile", f"{level}/{place}")
-    return Response(200, content, media_type=_BYTES, headers=(_FOREVER,))
+    return Response(content, media_type=_BYTES, headers=(_FOREVER,))
 
 
-@routes.get("/export", AUDIT, absent=404, media_type=MEDIA_TYPE)
-async def export_audit(request: Request, query: ExportQuery, proofs: LogProofs, catalogue: Catalogue) -> Response:
+@routes.get("/export", dependencies=[AUDIT])
+@rules(absent=404, media_type=MEDIA_TYPE)
+async def export_audit(
+    request: Request, query: Annotated[ExportQuery, Query()], proofs: Service[LogProofs], catalogue: Service[Catalogue]
+) -> Response:
     """The log as lines of JSON, which can be verified without the product. Only admins receive the hashes of API keys."""
     withholding = Role.ADMIN not in request.caller.roles
     if query.id is not None and query.aggregate is None:
@@ -225,14 +235,12 @@ async def export_audit(request: Request, query: ExportQuery, proofs: LogProofs, 
     selection = Selection(query.after, query.through, query.recorded_from, query.recorded_to, query.aggregate)
     if query.id is None:
         return Response(
-            200, await proofs.export(lambda stored: export_log(stored, selection, withholding=withholding)), media_type=MEDIA_TYPE
+            await proofs.export(lambda stored: export_log(stored, selection, withholding=withholding)), media_type=MEDIA_TYPE
         )
     if query.after or query.through or query.recorded_from or query.recorded_to:
         raise Malformed.at("id", "exports the whole history and cannot be combined with after, through, from or to")
     name = f"{query.aggregate}:{query.id if query.aggregate == Client.KIND else canonical(query.id)}"
-    return Response(
-        200, await proofs.export(lambda stored: export_stream(stored, name, withholding=withholding)), media_type=MEDIA_TYPE
-    )
+    return Response(await proofs.export(lambda stored: export_stream(stored, name, withholding=withholding)), media_type=MEDIA_TYPE)
 
 
 _NOT_YET: Final = "No checkpoint includes it yet. The log is sealed every minute in which an event was written."

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 from pydantic_core import from_json
 
 from api.audit.past_states import PastStates
 from api.http.response import Response, encode
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import AUDIT
 from api.kernel.request import Request
-from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.surfaces import AuditRoute
 from api.kernel.wire import Instant, Wire
 from domain.client.aggregate import Client
 from domain.kernel.aggregate import AggregateRoot
@@ -26,7 +27,7 @@ from domain.kernel.iso_8601 import moment_of
 from domain.kernel.mapper import Catalogue
 from projections.audit.queries import AuditQueries, Entry
 
-routes = Router("", surface=AUDIT_LOG, tag="Audit")
+routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
 _MOST: Final = 500
 """Number of versions that a comparison may span. Each version is rendered to find the last change of each field."""
@@ -109,15 +110,21 @@ class _Subject:
         return f"{name} did not exist at {moment}; its newest version is {lifetime.newest}."
 
 
-@routes.get("/{aggregate}/{id}/diff", AUDIT, response_model=AggregateDiff)
+@routes.get("/{aggregate}/{id}/diff", dependencies=[AUDIT], response_model=AggregateDiff)
 async def get_audit_diff(
-    request: Request, aggregate: str, id: str, query: DiffQuery, audit: AuditQueries, past: PastStates, catalogue: Catalogue
+    request: Request,
+    aggregate: str,
+    id: str,
+    query: Annotated[DiffQuery, Query()],
+    audit: Service[AuditQueries],
+    past: Service[PastStates],
+    catalogue: Service[Catalogue],
 ) -> Response:
     """The differences between two versions or times of an aggregate, as a GET showed it, with the last change of each field."""
     if aggregate not in catalogue.aggregates:
         raise NotFound(aggregate, id, sentence=f"There is no kind {aggregate}; there are {', '.join(catalogue.aggregates)}.")
     key = id if aggregate == Client.KIND else canonical(id)
-    subject = _Subject(aggregate, key, request.base_url, audit, past)
+    subject = _Subject(aggregate, key, request.root_url, audit, past)
     before, after = await subject.at(query.since, name="from"), await subject.at(query.until, name="to")
     if abs(after.version - before.version) > _MOST:
         raise Malformed.at("to", f"must be at most {_MOST} versions away from from")
@@ -127,7 +134,7 @@ async def get_audit_diff(
     shown = AggregateDiff.model_construct(
         aggregate=aggregate, id=key, from_version=before.version, to_version=after.version, changes=changes
     )
-    return Response(200, shown)
+    return Response(shown)
 
 
 def _version(shown: _Shown) -> int:

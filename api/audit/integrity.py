@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import asyncio
 from importlib.resources import files
-from typing import Final
+from typing import Annotated, Final
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.audit.checkpoints import LogProofs
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import AUDIT
 from api.kernel.pages import Whole
 from api.kernel.request import Request
-from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.surfaces import AuditRoute
 from api.kernel.wire import Instant, Wire
 from domain.kernel.mapper import Catalogue
 from projections.audit.checkpoints import Anchor
 from projections.audit.integrity import Integrity, SignedCheckpoint, Verified, integrity, signed_checkpoints
 from projections.audit.seals import LogPartition
 
-routes = Router("", surface=AUDIT_LOG, tag="Audit")
+routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
 _PROGRAM: Final = "text/x-python; charset=utf-8"
 _LARGEST: Final = 100
@@ -161,30 +162,31 @@ class CheckpointsQuery(Wire):
     page_size: Whole = Field(20, description="Checkpoints in a page; at most 100; larger values are reduced to 100.")
 
 
-@routes.get("/integrity", AUDIT, response_model=LogIntegrity)
-async def get_log_integrity(request: Request, proofs: LogProofs) -> Response:
+@routes.get("/integrity", dependencies=[AUDIT], response_model=LogIntegrity)
+async def get_log_integrity(request: Request, proofs: Service[LogProofs]) -> Response:
     """The progress of verification in the background, the keys of checkpoints, and the partitions of the log."""
-    return Response(200, LogIntegrity.of(await proofs.of_log(integrity)))
+    return Response(LogIntegrity.of(await proofs.of_log(integrity)))
 
 
-@routes.get("/checkpoints/", AUDIT, response_model=list[LogCheckpoint])
-async def list_checkpoints(request: Request, query: CheckpointsQuery, proofs: LogProofs) -> Response:
+@routes.get("/checkpoints/", dependencies=[AUDIT], response_model=list[LogCheckpoint])
+async def list_checkpoints(request: Request, query: Annotated[CheckpointsQuery, Query()], proofs: Service[LogProofs]) -> Response:
     """The signed checkpoints of the log, the newest first, with their anchors."""
     before, limit = query.before or _LAST, min(query.page_size, _LARGEST)
     page = await proofs.read(lambda checkpoints: signed_checkpoints(checkpoints, before=before, limit=limit))
-    return Response(200, [LogCheckpoint.of(checkpoint) for checkpoint in page])
+    return Response([LogCheckpoint.of(checkpoint) for checkpoint in page])
 
 
-@routes.get("/verifier", AUDIT, media_type=_PROGRAM)
+@routes.get("/verifier", dependencies=[AUDIT])
+@rules(media_type=_PROGRAM)
 async def get_verifier(request: Request) -> Response:
     """verify.py, the program that verifies exports without the product."""
     source = await asyncio.to_thread(files("api").joinpath("cli", "verify_export.py").read_bytes)
-    return Response(200, source, media_type=_PROGRAM, headers=(("content-disposition", 'attachment; filename="verify.py"'),))
+    return Response(source, media_type=_PROGRAM, headers=(("content-disposition", 'attachment; filename="verify.py"'),))
 
 
-@routes.get("/kinds", AUDIT, response_model=list[KindOfAggregate])
-async def list_kinds(request: Request, catalogue: Catalogue) -> Response:
+@routes.get("/kinds", dependencies=[AUDIT], response_model=list[KindOfAggregate])
+async def list_kinds(request: Request, catalogue: Service[Catalogue]) -> Response:
     """The kinds of aggregates that the log can have, and the types of their events."""
     return Response(
-        200, [KindOfAggregate.model_construct(aggregate=kind, types=catalogue.topics(kind)) for kind in catalogue.aggregates]
+        [KindOfAggregate.model_construct(aggregate=kind, types=catalogue.topics(kind)) for kind in catalogue.aggregates]
     )

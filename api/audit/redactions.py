@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import ADMIN, AUDIT
 from api.kernel.request import Request
-from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.surfaces import AuditRoute
 from api.kernel.wire import Between, Flag, Instant, Integer, Text, Wire
 from domain.client.aggregate import Client
 from domain.kernel.errors import Malformed, NotFound, Refused
@@ -23,7 +24,7 @@ from domain.kernel.ports import Outcome
 from domain.redaction.events import Part
 from projections.audit.redactor import PROTECTED_KINDS, RedactionOrder, Redactor, Selection
 
-routes = Router("", surface=AUDIT_LOG, tag="Audit")
+routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
 _AT_ONCE: Final = 5.0
 """Seconds that a request works on a redaction itself. The rest is done in the background."""
@@ -89,11 +90,11 @@ class RedactionStatus(Wire):
         )
 
 
-async def redaction_shown(request: Request, outcome: Outcome[Any], redactor: Redactor) -> Response:
+async def redaction_shown(request: Request, outcome: Outcome[Any], redactor: Service[Redactor]) -> Response:
     counted = outcome.result.get("counted")
     if counted is not None:
-        return Response(200, _counted(counted))
-    return Response(200, RedactionStatus.of(await _order(redactor, str(outcome.result[_REDACTION]))))
+        return Response(_counted(counted))
+    return Response(RedactionStatus.of(await _order(redactor, str(outcome.result[_REDACTION]))))
 
 
 def _counted(counted: dict[str, Any]) -> RedactionStatus:
@@ -101,8 +102,11 @@ def _counted(counted: dict[str, Any]) -> RedactionStatus:
     return RedactionStatus.model_construct(**{**nothing, "state": "counted", "through": 0, **counted})
 
 
-@routes.post("/redact", ADMIN, response_model=RedactionStatus, absent=404, if_match=False, respond=redaction_shown)
-async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, catalogue: Catalogue) -> Outcome[Any]:
+@routes.post("/redact", dependencies=[ADMIN], response_model=RedactionStatus)
+@rules(absent=404, if_match=False, respond=redaction_shown)
+async def redact_log(
+    request: Request, body: RedactRequest, redactor: Service[Redactor], catalogue: Service[Catalogue]
+) -> Outcome[Any]:
     """Erase the content or the causes of events, in the log and in all data derived from them. The proofs of the log stay valid."""
     parts = body.parts or [Part.CAUSE if body.actor is not None else Part.CONTENT]
     selection = _selection(body, parts, catalogue)
@@ -121,10 +125,10 @@ async def redact_log(request: Request, body: RedactRequest, redactor: Redactor, 
     return Outcome(result={_REDACTION: str(order.id)})
 
 
-@routes.get("/redact/{id}", AUDIT, response_model=RedactionStatus)
-async def get_redaction(request: Request, id: str, redactor: Redactor) -> Response:
+@routes.get("/redact/{id}", dependencies=[AUDIT], response_model=RedactionStatus)
+async def get_redaction(request: Request, id: str, redactor: Service[Redactor]) -> Response:
     """The progress of a redaction."""
-    return Response(200, RedactionStatus.of(await _order(redactor, id)))
+    return Response(RedactionStatus.of(await _order(redactor, id)))
 
 
 async def _order(redactor: Redactor, key: str) -> RedactionOrder:

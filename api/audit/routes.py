@@ -10,15 +10,16 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.audit.past_states import PastStates
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import AUDIT
 from api.kernel.pages import Descending, Whole, next_link
 from api.kernel.request import Request
-from api.kernel.surfaces import AUDIT_LOG
+from api.kernel.surfaces import AuditRoute
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
 from domain.kernel.cause import ActorKind
@@ -33,7 +34,7 @@ from projections.audit.verify import WHOLE, Extent, Verification
 from projections.kernel.background_task import start_task
 from projections.kernel.database.page import LARGEST
 
-routes = Router("", surface=AUDIT_LOG, tag="Audit")
+routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
 _REST_OF_MILLISECOND = timedelta(microseconds=999)
 
@@ -226,8 +227,10 @@ class Verifier:
         self.seen = position
 
 
-@routes.get("/events/", AUDIT, response_model=AuditEntryCollection)
-async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: AuditQueries) -> Response:
+@routes.get("/events/", dependencies=[AUDIT], response_model=AuditEntryCollection)
+async def list_audit_entries(
+    request: Request, query: Annotated[AuditEntriesQuery, Query()], audit: Service[AuditQueries]
+) -> Response:
     """The event log, page by page. All filters are combined by AND."""
     ascending = not query.order if query.order is not None else query.after is not None
     selection = EntryFilter(
@@ -246,11 +249,11 @@ async def list_audit_entries(request: Request, query: AuditEntriesQuery, audit: 
     page = await audit.entries(selection)
     following = None if page.next is None else _next(query, page.next, selection)
     results = [AuditEntry.of(entry) for entry in page.entries]
-    return Response(200, AuditEntryCollection.model_construct(page_size=selection.limit, results=results, next=following))
+    return Response(AuditEntryCollection.model_construct(page_size=selection.limit, results=results, next=following))
 
 
-@routes.get("/verify", AUDIT, response_model=LogVerification)
-async def verify_audit(request: Request, query: VerifyQuery, verifier: Verifier) -> Response:
+@routes.get("/verify", dependencies=[AUDIT], response_model=LogVerification)
+async def verify_audit(request: Request, query: Annotated[VerifyQuery, Query()], verifier: Service[Verifier]) -> Response:
     """Compute the hashes of the whole log or a part of it again from the stored bytes, and compare them."""
     if query.after is not None and query.checkpoint is not None:
         raise Malformed.at("checkpoint", "give a checkpoint or a position, not both")
@@ -262,16 +265,21 @@ async def verify_audit(request: Request, query: VerifyQuery, verifier: Verifier)
         except NoCheckpoint as fault:
             raise Malformed.at("checkpoint", str(fault)) from None
         following = None if verification.next is None else f"/api/audit/verify?after={verification.next}&pageSize={most}"
-        return Response(200, LogVerification.of(verification, following))
+        return Response(LogVerification.of(verification, following))
     whole = await verifier.verify()
     if whole is None:
-        return Response(200, LogVerification.under_way(verifier.seen), headers=(("retry-after", "5"),))
-    return Response(200, LogVerification.of(whole))
+        return Response(LogVerification.under_way(verifier.seen), headers=(("retry-after", "5"),))
+    return Response(LogVerification.of(whole))
 
 
-@routes.get("/{aggregate}/{id}/", AUDIT, response_model=list[AuditEntry])
+@routes.get("/{aggregate}/{id}/", dependencies=[AUDIT], response_model=list[AuditEntry])
 async def list_audit_history(
-    request: Request, aggregate: str, id: str, query: HistoryQuery, audit: AuditQueries, catalogue: Catalogue
+    request: Request,
+    aggregate: str,
+    id: str,
+    query: Annotated[HistoryQuery, Query()],
+    audit: Service[AuditQueries],
+    catalogue: Service[Catalogue],
 ) -> Response:
     """The events of one aggregate, oldest first. If there are more, the header Link holds the address of the next page."""
     key, limit = _key(aggregate, id, catalogue), min(query.page_size, LARGEST)
@@ -281,12 +289,18 @@ async def list_audit_history(
     headers: tuple[tuple[str, str], ...] = ()
     if page.next is not None:
         headers = (next_link(f"/api/audit/{quote(aggregate)}/{quote(key)}/?after={page.next}&pageSize={limit}"),)
-    return Response(200, [AuditEntry.of(entry) for entry in page.entries], headers=headers)
+    return Response([AuditEntry.of(entry) for entry in page.entries], headers=headers)
 
 
-@routes.get("/{aggregate}/{id}/state", AUDIT, response_model=AggregateState)
+@routes.get("/{aggregate}/{id}/state", dependencies=[AUDIT], response_model=AggregateState)
 async def get_audit_state(
-    request: Request, aggregate: str, id: str, query: PastStateQuery, audit: AuditQueries, past: PastStates, catalogue: Catalogue
+    request: Request,
+    aggregate: str,
+    id: str,
+    query: Annotated[PastStateQuery, Query()],
+    audit: Service[AuditQueries],
+    past: Service[PastStates],
+    catalogue: Service[Catalogue],
 ) -> Response:
     """An aggregate as a GET showed it at a version or at a time of the past."""
     if query.version is not None and query.at is not None:
@@ -304,9 +318,9 @@ async def get_audit_state(
         version=past_state.root.version,
         position=past_state.position,
         recorded_at=past_state.recorded_at,
-        state=await past.shown(past_state.root, position=position, base_url=request.base_url),
+        state=await past.shown(past_state.root, position=position, base_url=request.root_url),
     )
-    return Response(200, shown)
+    return Response(shown)
 
 
 def _never(query: PastStateQuery, lifetime: Lifetime | None, name: str) -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from api.http.request import Request
-from api.http.response import Response
-from api.http.static import HTML, SCRIPT, STYLE
+from api.http.response import HTML, SCRIPT, STYLE, Response
 from domain.kernel.errors import NotFound
 
 _PLACES: Final = (Path(__file__).parent / "built", Path(__file__).parents[2] / "console" / "dist")
@@ -64,8 +63,8 @@ class ConsoleFiles:
         for coding, _ in _CODINGS:
             if coding in accepted and coding in file.coded:
                 coded = (*headers, ("content-encoding", coding))
-                return Response(200, file.coded[coding], headers=coded, media_type=file.media_type)
-        return Response(200, file.plain, headers=headers, media_type=file.media_type)
+                return Response(file.coded[coding], headers=coded, media_type=file.media_type)
+        return Response(file.plain, headers=headers, media_type=file.media_type)
 
 
 def built_console() -> Path | None:

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.console.files import ConsoleFiles
-from api.console.session import CONSOLE
-from api.http.auth import OPEN
-from api.http.request import Request
-from api.http.response import Response
-from api.http.router import Router
-from api.http.static import HTML
-from api.kernel.surfaces import OPERATIONS
+from fastapi import APIRouter
 
-routes = Router(surface=CONSOLE)
-root = Router(surface=OPERATIONS, tag="console")
+from api.console.files import ConsoleFiles
+from api.console.session import ConsoleRoute
+from api.http.permission import OPEN
+from api.http.request import Request
+from api.http.response import HTML, Response
+from api.http.routing import Service, rules
+from api.kernel.surfaces import OperationsRoute
+
+routes = APIRouter(prefix="/console", tags=["console"], route_class=ConsoleRoute)
+root = APIRouter(tags=["console"], route_class=OperationsRoute)
 _NOT_BUILT: Final = {404: "The console is not built, or has no such file"}
 
 
-@root.get("/", OPEN, status=302, documented=False)
+@root.get("/", dependencies=[OPEN], status_code=302, include_in_schema=False)
 async def go_to_console(request: Request) -> Response:
     """Redirect to the console. A request of the server's bare address comes from a person."""
-    return Response(302, headers=(("location", "/console/"), ("cache-control", "no-cache")))
+    return Response(status_code=302, headers=(("location", "/console/"), ("cache-control", "no-cache")))
 
 
-@routes.get("/", OPEN, media_type=HTML, documented=False, errors=_NOT_BUILT)
-async def get_console(request: Request, files: ConsoleFiles) -> Response:
+@routes.get("/", dependencies=[OPEN], include_in_schema=False)
+@rules(media_type=HTML, errors=_NOT_BUILT)
+async def get_console(request: Request, files: Service[ConsoleFiles]) -> Response:
     return files.response("index.html", request)
 
 
-@routes.get("/{+path}", OPEN, media_type=HTML, documented=False, errors=_NOT_BUILT)
-async def get_console_path(request: Request, path: str, files: ConsoleFiles) -> Response:
+@routes.get("/{path:path}", dependencies=[OPEN], include_in_schema=False)
+@rules(media_type=HTML, errors=_NOT_BUILT)
+async def get_console_path(request: Request, path: str, files: Service[ConsoleFiles]) -> Response:
     return files.response(path, request)

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Annotated, Final
 
 from cachetools import TTLCache
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field, StringConstraints
 
-from api.http.auth import OPEN
 from api.http.errors import Forbidden, TooManyRequests, Unauthenticated
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Route, Service, rules
 from api.http.surface import Surface
 from api.kernel.browser_sessions import BrowserSessions, cookie, is_own_origin, token_of
 from api.kernel.request import Request
@@ -25,6 +26,12 @@ from projections.client.console_sessions import ConsoleSession, ConsoleSessions
 from projections.log_store.log_store import Level, Logbook
 
 CONSOLE: Final = Surface("console", prefix="/console", body_limit=4096, never=frozenset({412}))
+
+
+class ConsoleRoute(Route):
+    """A route of the console."""
+
+    surface = CONSOLE
 
 
 MOST: Final = 10
@@ -76,7 +83,7 @@ def _network(address: str) -> str:
     return address if parsed.version == 4 else str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
-routes = Router("/session", surface=CONSOLE, tag="Console")
+routes = APIRouter(prefix="/console/session", tags=["Console"], route_class=ConsoleRoute)
 
 _log = logging.getLogger("medialedger.console")
 _NEVER_STORED = ("cache-control", "no-store")
@@ -138,37 +145,40 @@ class Logins:
             _log.warning("%s %s (not in the log store: %s)", name, what, fault)
 
 
-@routes.post("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _TOO_MANY | _UNAVAILABLE)
-async def add_console_session(request: Request, body: LogInRequest, logins: Logins) -> Response:
+@routes.post("", dependencies=[OPEN], response_model=Session)
+@rules(errors=_WRONG | _OTHER_PAGE | _TOO_MANY | _UNAVAILABLE)
+async def add_console_session(request: Request, body: LogInRequest, logins: Service[Logins]) -> Response:
     """Begin a session with the roles of an API key. The response sets its cookie."""
-    site = request.headers.get(b"sec-fetch-site")
-    if site not in (None, b"same-origin", b"none") or (b"origin" in request.headers and not is_own_origin(request)):
+    site = request.fields.get(b"sec-fetch-site")
+    if site not in (None, b"same-origin", b"none") or (b"origin" in request.fields and not is_own_origin(request)):
         raise Forbidden("A login must come from a page of this server.")
     client = request.scope.get("client")
     token, session = await logins.begin(client[0] if client else "", body.api_key)
     seconds = max(1, int((session.ends_at - logins.clock()).total_seconds()))
-    return Response(200, Session.of(session), headers=(_NEVER_STORED, cookie(request, token, seconds=seconds)))
+    return Response(Session.of(session), headers=(_NEVER_STORED, cookie(request, token, seconds=seconds)))
 
 
-@routes.get("", OPEN, response_model=Session, errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
-async def get_console_session(request: Request, browsers: BrowserSessions) -> Response:
+@routes.get("", dependencies=[OPEN], response_model=Session)
+@rules(errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
+async def get_console_session(request: Request, browsers: Service[BrowserSessions]) -> Response:
     """The session of the request's cookie."""
     session = await browsers.session(request, changes=False)
     if session is None:
         raise Unauthenticated("There is no session; log in.")
-    return Response(200, Session.of(session), headers=(_NEVER_STORED,))
+    return Response(Session.of(session), headers=(_NEVER_STORED,))
 
 
-@routes.delete("", OPEN, status=204, errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
-async def delete_console_session(request: Request, browsers: BrowserSessions, logins: Logins) -> Response:
+@routes.delete("", dependencies=[OPEN], status_code=204)
+@rules(errors=_WRONG | _OTHER_PAGE | _UNAVAILABLE)
+async def delete_console_session(request: Request, browsers: Service[BrowserSessions], logins: Service[Logins]) -> Response:
     """End the session of the request's cookie. The response removes the cookie, even if the session had already ended."""
     forget = cookie(request, "", seconds=0)
     try:
         session = await browsers.session(request, changes=True)
         token = token_of(request)
     except Unauthenticated:
-        return Response(204, headers=(_NEVER_STORED, forget))
+        return Response(status_code=204, headers=(_NEVER_STORED, forget))
     if session is not None and token is not None:
         await logins.sessions.end(token)
         await logins.note("logged out of the console", session)
-    return Response(204, headers=(_NEVER_STORED, forget))
+    return Response(status_code=204, headers=(_NEVER_STORED, forget))

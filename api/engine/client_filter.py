@@ -28,7 +28,7 @@ class ClientFilter:
         caller = await self._callers.find(request)
         if caller is None:
             return Subscriber(share, has_key=False)
-        roles = READ if _sees_all(caller) else None
+        roles = READ.roles if _sees_all(caller) else None
         return Subscriber(share, has_key=True, client=caller.name, lasts=partial(self._callers.lasts, request, roles))
 
     async def sees_all(self, request: Request) -> bool:
@@ -48,4 +48,4 @@ class ClientFilter:
 
 
 def _sees_all(caller: Caller) -> bool:
-    return READ is not None and not READ.isdisjoint(caller.roles)
+    return not READ.roles.isdisjoint(caller.roles)

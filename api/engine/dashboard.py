@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
 
 from api.engine.broadcast import NOBODY, DashboardBroadcast
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery, FormerPageQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
-from api.engine.surface import ENGINE, UNAVAILABLE, Strangers
-from api.http.auth import OPEN
+from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.http.sse import event_stream
 from api.http.streaming import EVENT_STREAM
 from api.kernel.request import Request
@@ -21,7 +23,7 @@ from domain.record.kinds.setting import EngineSettings
 from projections.job.board import Board, BoardQueries
 from projections.job.settings import EngineSettingsQueries
 
-routes = Router(surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 _DEFAULT_CLIENT: Final = "admin"
 """The client whose settings are shown if the request names no client."""
@@ -59,26 +61,33 @@ class Dashboards:
         return (await self._settings.of([owner]))[owner]
 
 
-@routes.get("/dashboard", OPEN, response_model=Dashboard, errors=UNAVAILABLE)
-async def get_dashboard(request: Request, dashboards: Dashboards, clients: ClientFilter, strangers: Strangers) -> Response:
+@routes.get("/dashboard", dependencies=[OPEN], response_model=Dashboard)
+@rules(errors=UNAVAILABLE)
+async def get_dashboard(
+    request: Request, dashboards: Service[Dashboards], clients: Service[ClientFilter], strangers: Service[Strangers]
+) -> Response:
     """The started jobs by id, the queued jobs in the order in which they start, and the scheduled jobs by their time.
 
     With the header client, only the jobs of that client; an admin sees all. At most 1000 jobs of each state.
     """
     shown = await dashboards.read(await clients.of(request))
-    return Response(200, await strangers.body(shown, in_full=await clients.sees_all(request)))
+    return Response(await strangers.body(shown, in_full=await clients.sees_all(request)))
 
 
-@routes.get("/dashboard.html", OPEN, status=302, documented=False)
-async def go_to_jobs(request: Request, query: FormerPageQuery) -> Response:
+@routes.get("/dashboard.html", dependencies=[OPEN], status_code=302, include_in_schema=False)
+async def go_to_jobs(request: Request, query: Annotated[FormerPageQuery, Query()]) -> Response:
     """Redirect the dashboard page of earlier versions, which people have bookmarked, to the console."""
     place = f"/{query.job}" if query.job and _NUMBER.fullmatch(query.job) else ""
-    return Response(302, headers=(("location", f"/console/jobs{place}"),))
+    return Response(status_code=302, headers=(("location", f"/console/jobs{place}"),))
 
 
-@routes.get("/dashboard/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
+@routes.get("/dashboard/stream", dependencies=[OPEN])
+@rules(media_type=EVENT_STREAM, errors=UNAVAILABLE)
 async def stream_dashboard(
-    request: Request, query: DashboardQuery, broadcast: DashboardBroadcast, clients: ClientFilter
+    request: Request,
+    query: Annotated[DashboardQuery, Query()],
+    broadcast: Service[DashboardBroadcast],
+    clients: Service[ClientFilter],
 ) -> Response:
     """The dashboard as server-sent events, sent when it changes and at most twice per second.
 

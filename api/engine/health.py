@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 
+from fastapi import APIRouter
+
 from api.engine.responses import EngineHealth
-from api.engine.surface import ENGINE
+from api.engine.surface import EngineRoute
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import WRITE
 from api.kernel.request import Request
 from projections.job.counts import JobCounts
 from projections.job.settings import EngineSettingsQueries
 
-routes = Router(surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 
-@routes.get("/health", WRITE, response_model=EngineHealth)
-async def get_engine_health(request: Request, counts: JobCounts, settings: EngineSettingsQueries) -> Response:
+@routes.get("/health", dependencies=[WRITE], response_model=EngineHealth)
+async def get_engine_health(request: Request, counts: Service[JobCounts], settings: Service[EngineSettingsQueries]) -> Response:
     """The client's jobs and tasks by state, its limits, and the load of each queue across all clients.
 
     `relational_store` is the PostgreSQL database of the log and the views, `cache_store` the tables of leases and progress in the
@@ -27,4 +29,4 @@ async def get_engine_health(request: Request, counts: JobCounts, settings: Engin
     of_client, queues, warnings, limits = await asyncio.gather(
         counts.of(client), counts.queues(), counts.warnings(), settings.of([client])
     )
-    return Response(200, EngineHealth.of(of_client, queues, limits[client], warnings=warnings))
+    return Response(EngineHealth.of(of_client, queues, limits[client], warnings=warnings))

@@ -6,18 +6,19 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import JobCountsQuery
 from api.engine.responses import StateCounts
-from api.engine.surface import ENGINE, UNAVAILABLE
-from api.http.auth import OPEN
+from api.engine.surface import UNAVAILABLE, EngineRoute
 from api.http.errors import TooManyRequests
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.request import Request
 from domain.job.values import JobState
 from projections.job.counts import JobCounts, JobTotal, state_totals
@@ -70,7 +71,7 @@ class WaitingJobs:
         return counted
 
 
-routes = Router(surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 _FRESH: Final = 1.0
 
@@ -106,8 +107,11 @@ class CountedJobs:
             return self._totals
 
 
-@routes.get("/jobs/counts", OPEN, response_model=JobTotals, errors=UNAVAILABLE)
-async def count_jobs(request: Request, query: JobCountsQuery, counted: CountedJobs, clients: ClientFilter) -> Response:
+@routes.get("/jobs/counts", dependencies=[OPEN], response_model=JobTotals)
+@rules(errors=UNAVAILABLE)
+async def count_jobs(
+    request: Request, query: Annotated[JobCountsQuery, Query()], counted: Service[CountedJobs], clients: Service[ClientFilter]
+) -> Response:
     """The number of jobs in each state, in total and for each workflow, at most one second old.
 
     The header client filters the counts as it filters the list of jobs.
@@ -122,7 +126,7 @@ async def count_jobs(request: Request, query: JobCountsQuery, counted: CountedJo
     for job in jobs:
         of_workflow[job.workflow].append(job)
     workflows = [WorkflowTotals(workflow=name, **_shown(of_workflow[name])) for name in sorted(of_workflow)]
-    return Response(200, JobTotals(workflows=workflows, **_shown(jobs)))
+    return Response(JobTotals(workflows=workflows, **_shown(jobs)))
 
 
 def _shown(jobs: Iterable[JobTotal]) -> dict[str, int]:

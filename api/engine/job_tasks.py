@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, cast
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
 from api.engine.requests import EngineModel
 from api.engine.responses import DashboardTask
-from api.engine.surface import ENGINE, UNAVAILABLE, Strangers, machine
-from api.http.auth import OPEN
+from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers, machine
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.request import Request
 from api.kernel.wire import Instant, Integer, Listed
 from domain.job.aggregate import Job
@@ -28,7 +29,7 @@ from projections.job.queries import JobFilter, JobQueries
 from projections.job.task_runs import RunOutcome, TaskRun, task_runs
 from projections.log.streams import Streams
 
-routes = Router(surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 
 class TaskStateName(StrEnum):
@@ -137,9 +138,15 @@ class TasksQuery(EngineModel):
     )
 
 
-@routes.get("/tasks", OPEN, response_model=list[DashboardTask], errors=UNAVAILABLE)
+@routes.get("/tasks", dependencies=[OPEN], response_model=list[DashboardTask])
+@rules(errors=UNAVAILABLE)
 async def list_tasks(
-    request: Request, query: TasksQuery, jobs: JobQueries, clients: ClientFilter, boards: BoardQueries, strangers: Strangers
+    request: Request,
+    query: Annotated[TasksQuery, Query()],
+    jobs: Service[JobQueries],
+    clients: Service[ClientFilter],
+    boards: Service[BoardQueries],
+    strangers: Service[Strangers],
 ) -> Response:
     """The tasks of several jobs with their progress, by job and task. Jobs that `GET /engine/jobs` would hide have none here."""
     selected = query.job_ids[:LARGEST]
@@ -147,19 +154,20 @@ async def list_tasks(
     if client is not None:
         selected = [row.id for row in (await jobs.search(JobFilter(limit=LARGEST, job_ids=selected, client=client))).rows]
     shown = [DashboardTask.of(task) for task in await boards.tasks(selected)]
-    return Response(200, await strangers.body(shown, in_full=await clients.sees_all(request)))
+    return Response(await strangers.body(shown, in_full=await clients.sees_all(request)))
 
 
-@routes.get("/jobs/{job_id}/tasks", OPEN, response_model=JobTasks, errors=UNAVAILABLE)
+@routes.get("/jobs/{job_id}/tasks", dependencies=[OPEN], response_model=JobTasks)
+@rules(errors=UNAVAILABLE)
 async def get_job_tasks(
     request: Request,
     job_id: int,
-    jobs: JobQueries,
-    clients: ClientFilter,
-    streams: Streams,
-    history: JobHistory,
-    boards: BoardQueries,
-    strangers: Strangers,
+    jobs: Service[JobQueries],
+    clients: Service[ClientFilter],
+    streams: Service[Streams],
+    history: Service[JobHistory],
+    boards: Service[BoardQueries],
+    strangers: Service[Strangers],
 ) -> Response:
     """The tasks of a job with all their runs. Each task follows the tasks that it waits for."""
     row = await jobs.by_id(job_id, await clients.of(request))
@@ -179,4 +187,4 @@ async def get_job_tasks(
             JobTask.of(job, task, progress=by_task.get(number), runs=runs, in_full=in_full) for number, task in job.tasks.items()
         ],
     )
-    return Response(200, await strangers.body(shown, in_full=in_full))
+    return Response(await strangers.body(shown, in_full=in_full))

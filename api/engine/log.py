@@ -7,16 +7,17 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Final
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.engine.client_filter import ClientFilter
 from api.engine.job_log_text import record
 from api.engine.requests import EngineModel
 from api.engine.responses import LogRecord
-from api.engine.surface import ENGINE, UNAVAILABLE, Strangers
-from api.http.auth import OPEN
+from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
 from api.http.streaming import EVENT_STREAM
@@ -31,7 +32,7 @@ from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, 
 from projections.job.queries import JobQueries
 from projections.kernel.database.page import LARGEST
 
-routes = Router(surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 _CURSOR: Final = re.compile(r"(\d{1,18})\.(\d{1,18})")
 
@@ -102,15 +103,16 @@ class LogFollower:
         return row is None or row.state in TERMINAL, (await self._history.since(job, cursor)).entries
 
 
-@routes.get("/logs/{job_id}", OPEN, response_model=list[LogRecord], errors=UNAVAILABLE)
+@routes.get("/logs/{job_id}", dependencies=[OPEN], response_model=list[LogRecord])
+@rules(errors=UNAVAILABLE)
 async def get_job_log(
     request: Request,
     job_id: int,
-    query: JobLogQuery,
-    jobs: JobQueries,
-    history: JobHistory,
-    clients: ClientFilter,
-    strangers: Strangers,
+    query: Annotated[JobLogQuery, Query()],
+    jobs: Service[JobQueries],
+    history: Service[JobHistory],
+    clients: Service[ClientFilter],
+    strangers: Service[Strangers],
 ) -> Response:
     """The events of a job and the lines that its steps wrote, ordered by time and id.
 
@@ -124,11 +126,14 @@ async def get_job_log(
         headers = (next_link(f"/engine/logs/{job_id}?after={_id(page.end(cursor))}&items={limit}"),)
     in_full = await clients.sees_all(request)
     shown = [record(entry, job_id, in_full=in_full) for entry in page.entries]
-    return Response(200, await strangers.body(shown, in_full=in_full), headers=headers)
+    return Response(await strangers.body(shown, in_full=in_full), headers=headers)
 
 
-@routes.get("/logs/{job_id}/stream", OPEN, media_type=EVENT_STREAM, errors=UNAVAILABLE)
-async def stream_job_log(request: Request, job_id: int, jobs: JobQueries, follower: LogFollower, clients: ClientFilter) -> Response:
+@routes.get("/logs/{job_id}/stream", dependencies=[OPEN])
+@rules(media_type=EVENT_STREAM, errors=UNAVAILABLE)
+async def stream_job_log(
+    request: Request, job_id: int, jobs: Service[JobQueries], follower: Service[LogFollower], clients: Service[ClientFilter]
+) -> Response:
     """The records of the log as server-sent events, as they are written; after the job's end a last event named `end`.
 
     With Last-Event-ID the stream continues after the record with this id.

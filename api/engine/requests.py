@@ -276,7 +276,7 @@ def place(cursor: JobCursor) -> str:
 
 def headers_for_log(request: Request) -> dict[str, str]:
     """Return the first headers of the request, each cut to the length that a job's log accepts."""
-    sent = list(request.headers.items())[:_MAX_HEADERS]
+    sent = list(request.fields.items())[:_MAX_HEADERS]
     return {name.decode("latin-1"): value.decode("latin-1")[:_MAX_HEADER_LENGTH] for name, value in sent}
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from fastapi import APIRouter
+
 from api.engine.requests import SetSettingRequest
 from api.engine.responses import SettingChanged
-from api.engine.surface import ENGINE
+from api.engine.surface import EngineRoute
 from api.http.errors import Forbidden
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import WRITE, Role
 from api.kernel.request import Request
 from domain.kernel.errors import Malformed
@@ -20,19 +22,20 @@ from domain.record.record import Record
 from projections.client.directory import ClientDirectory
 from projections.job.settings import EngineSettingsQueries
 
-routes = Router(surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 
 async def setting_changed(request: Request, outcome: Outcome[Record]) -> Response:
     setting = outcome.aggregate
     name, value = setting.details.name, setting.details.setting
     text = value if isinstance(value, str) else str(value).lower()
-    return Response(200, SettingChanged.model_construct(result="ok", message=f"{name} set to {text}"), etag=setting.version)
+    return Response(SettingChanged.model_construct(result="ok", message=f"{name} set to {text}"), etag=setting.version)
 
 
-@routes.post("/settings", WRITE, response_model=SettingChanged, respond=setting_changed)
+@routes.post("/settings", dependencies=[WRITE], response_model=SettingChanged)
+@rules(respond=setting_changed)
 async def set_setting(
-    request: Request, body: SetSettingRequest, handlers: RecordHandlers, directory: ClientDirectory
+    request: Request, body: SetSettingRequest, handlers: Service[RecordHandlers], directory: Service[ClientDirectory]
 ) -> Outcome[Record]:
     """Set one setting of the client, effective immediately; custom names are allowed. An admin may set those of any client."""
     client = await _client(request, body, directory)
@@ -56,9 +59,9 @@ async def _client(request: Request, body: SetSettingRequest, directory: ClientDi
     return own
 
 
-@routes.get("/settings", WRITE, response_model=dict[str, Value])
-async def get_settings(request: Request, settings: EngineSettingsQueries) -> Response:
+@routes.get("/settings", dependencies=[WRITE], response_model=dict[str, Value])
+async def get_settings(request: Request, settings: Service[EngineSettingsQueries]) -> Response:
     """The settings of the client by name. A setting that was never set has its default."""
     client = request.caller.name
     chosen = (await settings.chosen([client]))[client]
-    return Response(200, {**asdict(EngineSettings()), **dict(sorted(chosen.items()))})
+    return Response({**asdict(EngineSettings()), **dict(sorted(chosen.items()))})

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response, encode
+from api.http.routing import Route
 from api.http.surface import Surface
 from domain.kernel.inside import Inside
 from domain.kernel.known_tokens import MASK
@@ -71,10 +72,10 @@ class EngineError(BaseModel):
 def render(failure: Failure, request: Request) -> Response:
     """Render a failure as JSON. An unexpected error is one line of plain text, except in the health of the engine."""
     if failure.status == HTTPStatus.INTERNAL_SERVER_ERROR and request.path != _HEALTH:
-        return Response(failure.status, f"{failure.detail}\n".encode(), media_type="text/plain; charset=utf-8")
+        return Response(f"{failure.detail}\n".encode(), failure.status, media_type="text/plain; charset=utf-8")
     status = 400 if failure.slug in _BAD_REQUEST else failure.status
     message = "; ".join(f"{error.field}: {error.message}" for error in failure.errors) or failure.detail
-    return Response(status, {**_id(request), "error": message}, headers=failure.headers)
+    return Response({**_id(request), "error": message}, status, headers=failure.headers)
 
 
 def _id(request: Request) -> dict[str, int | None]:
@@ -83,7 +84,7 @@ def _id(request: Request) -> dict[str, int | None]:
         return {"id": None}
     if route != _UPDATE:
         return {}
-    digits = request.params.get("job_id", "")
+    digits = request.path_params.get("job_id", "")
     return {"id": int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None}
 
 
@@ -100,3 +101,9 @@ ENGINE: Final = Surface(
     unknown_names="told",
     any_case=True,
 )
+
+
+class EngineRoute(Route):
+    """A route of the job engine."""
+
+    surface = ENGINE

@@ -6,20 +6,21 @@ import logging
 from functools import cache
 from typing import Any, Final
 
+from fastapi import APIRouter
 from pydantic import Field
 from pydantic.errors import PydanticUserError
 
 from api.engine.requests import EngineModel
-from api.engine.surface import ENGINE
+from api.engine.surface import EngineRoute
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import READ
 from api.kernel.request import Request
 from domain.kernel.errors import NotFound
 from workers.job.registry import Registry, summary
 from workers.job.workflow import JobParameters, Workflow
 
-routes = Router("/workflows", surface=ENGINE, tag="Job engine")
+routes = APIRouter(prefix="/engine/workflows", tags=["Job engine"], route_class=EngineRoute)
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _log = logging.getLogger(__name__)
@@ -84,15 +85,15 @@ def _schema(model: type[JobParameters]) -> dict[str, Any]:
         return {"$schema": _DIALECT, "type": "object"}
 
 
-@routes.get("", READ, response_model=list[WorkflowDescription])
-async def list_workflows(request: Request, registry: Registry) -> Response:
+@routes.get("", dependencies=[READ], response_model=list[WorkflowDescription])
+async def list_workflows(request: Request, registry: Service[Registry]) -> Response:
     """The workflows of this installation by name, including those of other packages."""
-    return Response(200, [WorkflowDescription.of(registry.named(name)) for name in registry.names])
+    return Response([WorkflowDescription.of(registry.named(name)) for name in registry.names])
 
 
-@routes.get("/{name}", READ, response_model=WorkflowDescription)
-async def get_workflow(request: Request, name: str, registry: Registry) -> Response:
+@routes.get("/{name}", dependencies=[READ], response_model=WorkflowDescription)
+async def get_workflow(request: Request, name: str, registry: Service[Registry]) -> Response:
     """The workflow with this name, with the JSON Schema of its parameters."""
     if name not in registry.names:
         raise NotFound("workflow", name)
-    return Response(200, WorkflowDescription.of(registry.named(name)))
+    return Response(WorkflowDescription.of(registry.named(name)))

@@ -1,38 +1,50 @@
-"""The ASGI application: finds the endpoint of a request, sends its response, and turns exceptions into error responses."""
+"""The application: a `FastAPI` whose router finds routes in a trie, inside one middleware for what every exchange has in common."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from copy import copy
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute, iter_route_contexts
 from prometheus_client import CollectorRegistry, Gauge
+from pydantic_core import to_json
+from starlette import requests
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.api_description import ApiDescription
-from api.http.body import Disconnected, Receive
-from api.http.caching import UP_TO_THE_RESPONSE, Caching
+from api.http.body import Disconnected
+from api.http.caching import NOSNIFF, UP_TO_THE_RESPONSE, Caching, caching_of
+from api.http.conventions import Conventions, Services
 from api.http.cross_origin import CrossOrigin
 from api.http.docs_page import docs_router
-from api.http.documentation import Documentation
-from api.http.endpoint import Conventions, Endpoint, Services
+from api.http.endpoint import Endpoint
 from api.http.errors import HttpError, MethodNotAllowed, NoSuchPath
 from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
-from api.http.path_trie import PathTrie
+from api.http.openapi import corrected
+from api.http.parsing import invalid
+from api.http.path_trie import PathTrie, parameter_names
 from api.http.preflight import preflight
-from api.http.reply import NO_BODY, reply
-from api.http.request import Request, Scope
-from api.http.response import Response, is_stream
-from api.http.router import Router, RouteSpec
-from api.http.status_line import REASON
-from api.http.streaming import OpenStreams, Send, close_stream
+from api.http.request import SCOPE, Request
+from api.http.response import Document, Response
+from api.http.routing import Route
+from api.http.streaming import OpenStreams
 from api.http.surface import Surface
-from api.http.unsent import PIECE, UnsentBodies
+from api.http.unsent import UnsentBodies
 
 Hook = Callable[[], Awaitable[None]]
+_ENTRY = "medialedger.entry"
+_STARTED = "medialedger.started"
+"""In the scope: the response has begun."""
 _logger = logging.getLogger("medialedger.http")
 
 
@@ -58,254 +70,378 @@ class RequestSpans(Protocol):
     def begin(self, request: Request, surface: Surface, *, known: bool) -> RequestSpan | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _ErrorEndpoint:
-    """Answers where there is no endpoint: 404, or 405 with the methods that exist."""
+class Entry:
+    """What one application does at one path with one method: a route of it, or the error where there is none."""
 
-    error: HttpError
-    surface: Surface
-    path: str
-    meter: Meter
-    cross_origin: CrossOrigin | None
-    caching: Caching = UP_TO_THE_RESPONSE
-    streamed_body = False
-
-    async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
-        raise self.error.with_traceback(None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Preflight:
-    """Answers OPTIONS, which needs no key: browsers send none before they know that they may."""
-
-    specs: Mapping[str, RouteSpec]
-    surface: Surface
-    path: str
-    meter: Meter
-    cross_origin: CrossOrigin
-    caching: Caching = UP_TO_THE_RESPONSE
-    streamed_body = False
-
-    async def respond(self, request: Request, receive: Receive, *, values: list[str]) -> Response:
-        return preflight(request, self.cross_origin, specs=self.specs)
-
-
-Answering = Endpoint | _ErrorEndpoint | _Preflight
-ByMethod = dict[str, Answering]
-"""The endpoints of one path by method; under the empty method the one that answers 405."""
-
-
-def build(
-    routers: Iterable[Router],
-    services: Services,
-    *,
-    conventions: Conventions,
-    fallback: Surface,
-    registry: CollectorRegistry,
-    request_log: RequestLog,
-    on_start: Sequence[Hook] = (),
-    on_stop: Sequence[Hook] = (),
-    title: str,
-    version: str,
-    about: ApiDescription | None = None,
-    spans: RequestSpans | None = None,
-) -> Application:
-    """Binds every route now, so that a missing service or a route declared twice stops the start, not a request.
-
-    `fallback` renders errors of paths outside every surface. Names of metrics begin with the name in `title`."""
-    routers = list(routers)
-    documentation = Documentation(routers, title=title, version=version, about=about)
-    binder = _Binder(services, conventions=conventions, metrics=RequestMetrics(registry, prefix=f"{title}_http"))
-    for router in (*routers, documentation.router(fallback), docs_router(fallback, title=title)):
-        for spec in router.specs:
-            binder.add(spec)
-    streams = OpenStreams()
-    Gauge(f"{title}_http_streams", "Responses that are sent piece by piece, such as event streams", registry=registry).set_function(
-        lambda: streams.open
-    )
-    surfaces = {router.surface.prefix: router.surface for router in routers if router.surface.prefix}
-    return Application(
-        *binder.finish([*surfaces.values(), fallback]),
-        streams=streams,
-        conventions=conventions,
-        request_log=request_log,
-        on_start=on_start,
-        on_stop=on_stop,
-        spans=spans,
-    )
-
-
-class _Binder:
-    """Puts endpoints into the trie, and those that answer 404 and 405, so that dispatch has no other case."""
-
-    def __init__(self, services: Services, *, conventions: Conventions, metrics: RequestMetrics) -> None:
-        self._services = services
-        self._conventions = conventions
-        self._metrics = metrics
-        self._paths: PathTrie[ByMethod] = PathTrie()
-        self._leaves: list[tuple[RouteSpec, ByMethod]] = []
-
-    def add(self, spec: RouteSpec) -> None:
-        leaf = self._paths.add(spec.path, {}, any_case=spec.surface.any_case)
-        if not leaf:
-            self._leaves.append((spec, leaf))
-        if spec.method in leaf:
-            raise ValueError(f"{spec.method} {spec.path} is declared twice")
-        meter = self._metrics.meter(spec.surface.name, spec.method, route=spec.path)
-        endpoint = leaf[spec.method] = Endpoint(spec, self._services, conventions=self._conventions, meter=meter)
-        if spec.method == "GET" and self._conventions.serves_head(spec):
-            leaf["HEAD"] = endpoint
-        for segment in spec.surface.never_in_path:
-            self._paths.reserve(segment)
-
-    def finish(self, surfaces: Iterable[Surface]) -> tuple[PathTrie[ByMethod], list[tuple[bytes, _ErrorEndpoint]]]:
-        for spec, leaf in self._leaves:
-            rule = self._conventions.cross_origin_of(spec.surface)
-            meter = self._metrics.meter(spec.surface.name, "other", route=spec.path)
-            if rule is not None and rule.origins != frozenset():
-                specs = {method: one.spec for method, one in leaf.items() if isinstance(one, Endpoint)}
-                leaf["OPTIONS"] = _Preflight(specs, spec.surface, spec.path, meter, rule)
-            leaf[""] = _ErrorEndpoint(MethodNotAllowed(", ".join(sorted(leaf))), spec.surface, spec.path, meter, rule)
-        longest_first = sorted(surfaces, key=lambda surface: -len(surface.prefix))
-        return self._paths, [(each.prefix.encode(), self._error(NoSuchPath(), each, path="unknown")) for each in longest_first]
-
-    def _error(self, error: HttpError, surface: Surface, *, path: str) -> _ErrorEndpoint:
-        meter = self._metrics.meter(surface.name, "other", route=path)
-        return _ErrorEndpoint(error, surface, path, meter, self._conventions.cross_origin_of(surface))
-
-
-class Application:
-    """The ASGI callable."""
+    __slots__ = ("app", "caching", "cross_origin", "is_bound", "meter", "names", "path", "route", "streamed_body", "surface")
 
     def __init__(
         self,
-        paths: PathTrie[ByMethod],
-        unknown: Sequence[tuple[bytes, _ErrorEndpoint]],
+        app: ASGIApp,
+        path: str,
+        surface: Surface,
         *,
-        streams: OpenStreams,
-        conventions: Conventions,
-        request_log: RequestLog,
-        on_start: Sequence[Hook],
-        on_stop: Sequence[Hook],
-        spans: RequestSpans | None = None,
+        meter: Meter,
+        cross_origin: CrossOrigin | None,
+        route: APIRoute | None = None,
     ) -> None:
-        """`unknown` answer for paths that are not in the trie, by prefix; the last one for all others."""
-        self._paths = paths
-        self._unknown = unknown
-        self._conventions = conventions
-        self._new_request = conventions.request_class
-        self._log = request_log
-        self._on_start = on_start
-        self._on_stop = on_stop
-        self._spans = spans
-        self._streams = streams
-        self._unsent = UnsentBodies()
-        self._draining = False
+        self.app = app
+        self.path = path
+        self.surface = surface
+        self.meter = meter
+        self.cross_origin = cross_origin
+        self.route = route
+        self.names = () if route is None else parameter_names(route.path)
+        mine = route if isinstance(route, Route) else None
+        self.streamed_body = mine is not None and mine.rules.streamed_body
+        self.is_bound = isinstance(app, Endpoint)
+        self.caching: Caching = UP_TO_THE_RESPONSE
+        if mine is not None:
+            self.caching = caching_of(protected=bool(mine.permission.roles), stored=mine.stored and surface.stored)
 
-    def drain(self) -> None:
-        """End the streams that do not end by themselves; other requests continue, each as the last of its connection."""
-        self._draining = True
-        self._streams.end()
+    def failing(self, error: Exception) -> Entry:
+        """Return the same entry with an application that raises an error."""
+        entry = copy(self)
+        entry.app = _raising(error)
+        return entry
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._serve(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = perf_counter()
-        endpoint, values = self._find(scope)
-        request = self._new_request(scope, dict(scope["headers"]), path=endpoint.path)
-        if self._conventions.public_url:
-            request.reached_as(self._conventions.public_url)
-        span = None if self._spans is None else self._begin_span(request, endpoint)
-        if endpoint.streamed_body:
-            request.pieces = Pieces(receive, scope, stopping=self._streams.ended)
-        try:
-            response = await endpoint.respond(request, receive, values=values)
-            start, payload = await reply(response, request, caching=endpoint.caching, cross_origin=endpoint.cross_origin)
-            large = self._unsent.admit(payload, scope) if payload is not None and len(payload) > PIECE else None
-        except Disconnected:
-            endpoint.meter.observe(499, perf_counter() - started)
-            if span is not None:
-                span.end(499)
-            return
-        except Exception as error:
-            response, large = self._error_response(error, request, endpoint=endpoint), None
-            start, payload = await reply(response, request, caching=endpoint.caching, cross_origin=endpoint.cross_origin)
-        if span is not None:
-            span.end(response.status)  # a stream may last for hours
-        if request.pieces is not None:
-            await request.pieces.drop()
-        if self._draining:
-            start["headers"].append((b"connection", b"close"))
-        if payload is not None and is_stream(response.body):
-            await close_stream(response.body)
-        if response.reason is not None and (reason := scope.get("extensions", {}).get(REASON)) is not None:
-            reason(scope, response.reason)
-        await send(start)
-        if payload is None:
-            await self._streams.send(response, request, receive=receive, send=send)
-        elif large is not None:
-            await self._unsent.send(large, payload, send)
-        else:
-            await send({"type": "http.response.body", "body": payload} if payload else NO_BODY)
-        if request.pieces is not None:
-            request.pieces.leave()
-        seconds = perf_counter() - started
-        endpoint.meter.observe(response.status, seconds)
-        if self._log.wants(request.method, response.status, routine=endpoint.surface.routine):
-            self._log.add(request, status=response.status, seconds=seconds)
+ByMethod = dict[str, Entry]
+"""The entries of one path by method; under the empty method the one that answers 405."""
 
-    def _begin_span(self, request: Request, endpoint: Answering) -> RequestSpan | None:
-        assert self._spans is not None
-        return self._spans.begin(request, endpoint.surface, known=isinstance(endpoint, Endpoint))
 
-    def _find(self, scope: Scope) -> tuple[Answering, list[str]]:
+class TrieRouter(APIRouter):
+    """FastAPI's router, which finds the `APIRoute`s in a trie instead of trying one after the other.
+
+    Other routes, such as mounted applications, are tried where the trie has none. The trie is made when it is first needed, and
+    again after routes were added."""
+
+    def __init__(self, application: Application, **options: Any) -> None:
+        super().__init__(redirect_slashes=False, **options)
+        self._application = application
+        self._paths: PathTrie[ByMethod] = PathTrie()
+        self._unknown: list[tuple[bytes, Entry]] = []
+        self._size = -1
+        self._has_other_routes = False
+
+    def prepare(self) -> None:
+        """Bind every route now, so that a missing service or a route declared twice stops the start, not a request."""
+        application, self._size, self._paths = self._application, len(self.routes), PathTrie()
+        contexts = list(iter_route_contexts(self.routes))
+        ours = [(context, route) for context in contexts if isinstance(route := context.original_route, APIRoute)]
+        self._has_other_routes = len(ours) < len(contexts)
+        leaves: list[tuple[ByMethod, str, Surface]] = []
+        surfaces = {application.fallback.prefix: application.fallback}
+        for context, route in ours:
+            surface = route.surface if isinstance(route, Route) else application.fallback
+            surfaces.setdefault(surface.prefix, surface)
+            path = str(context.path)
+            leaf = self._paths.add(path, {}, any_case=surface.any_case)
+            if not leaf:
+                leaves.append((leaf, str(context.path_format), surface))
+            for method in sorted(context.methods or ()):
+                if method in leaf:
+                    raise ValueError(f"{method} {path} is declared twice")
+                leaf[method] = application.entry(context.app, str(context.path_format), surface, method=method, route=route)
+                if method == "GET" and (not isinstance(route, Route) or application.conventions.serves_head(route)):
+                    leaf["HEAD"] = leaf[method]
+            for segment in surface.never_in_path:
+                self._paths.reserve(segment)
+        for leaf, path, surface in leaves:
+            routes = {method: entry.route for method, entry in leaf.items() if isinstance(entry.route, Route)}
+            rule = application.conventions.cross_origin_of(surface)
+            if rule is not None and rule.origins != frozenset() and "OPTIONS" not in leaf:
+                leaf["OPTIONS"] = application.entry(_preflight(rule, routes), path, surface)
+            leaf[""] = application.entry(_failing(MethodNotAllowed, ", ".join(sorted(leaf))), path, surface)
+        longest_first = sorted(surfaces.values(), key=lambda surface: -len(surface.prefix))
+        self._unknown = [
+            (each.prefix.encode(), application.entry(_failing(NoSuchPath), "unknown", each))
+            for each in longest_first
+            if each.prefix
+        ]
+        self._unknown.append((b"", application.entry(_failing(NoSuchPath), "unknown", application.fallback)))
+
+    def find(self, scope: Scope) -> Entry:
+        """Return the entry for a request, whose path values are then in the scope, and are percent-decoded once."""
+        if self._size != len(self.routes):
+            self.prepare()
         raw_path = scope.get("raw_path")
         if raw_path is None:  # optional in ASGI, though every server that we know sends it
             raw_path = scope["raw_path"] = quote(scope["path"]).encode()
         leaf, values = self._paths.find(raw_path)
         if leaf is not None:
-            endpoint = leaf.get(scope["method"])
-            return (leaf[""], []) if endpoint is None else (endpoint, values)
+            entry = leaf.get(scope["method"]) or leaf[""]
+            scope["route"] = entry.route
+            scope["path_params"] = dict(zip(entry.names, values, strict=True)) if entry.names else {}
+            return entry
         for prefix, unknown in self._unknown:
             if raw_path[: len(prefix)].lower() == prefix and raw_path[len(prefix) : len(prefix) + 1] in (b"", b"/"):
-                return unknown, []
-        return self._unknown[-1][1], []
+                return unknown
+        return self._unknown[-1][1]
 
-    def _error_response(self, error: Exception, request: Request, *, endpoint: Answering) -> Response:
-        failure = self._conventions.failure_of(error)
-        if failure.status == 404 and isinstance(endpoint, Endpoint) and endpoint.spec.absent == 204:
-            return Response(204)
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        entry: Entry | None = scope.get(_ENTRY)
+        if entry is None or (entry.path == "unknown" and self._has_other_routes):
+            await super().app(scope, receive, send)
+        else:
+            scope["router"] = self
+            await entry.app(scope, receive, send)
+
+
+def _raising(error: Exception) -> ASGIApp:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise error
+
+    return fail
+
+
+def _failing(kind: Callable[..., HttpError], *arguments: str) -> ASGIApp:
+    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
+        raise kind(*arguments)
+
+    return fail
+
+
+def _preflight(rule: CrossOrigin, routes: Mapping[str, Route]) -> ASGIApp:
+    """Return the application that answers OPTIONS. It needs no key: browsers send none before they know that they may."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await preflight(scope[SCOPE], rule, routes=routes)(scope, receive, send)
+
+    return answer
+
+
+class Exchange:
+    """The middleware around every exchange: finds the entry, and gives the response the headers that all responses have.
+
+    Exceptions that no handler takes become a response here. Metrics and the request log get one entry each."""
+
+    def __init__(self, app: ASGIApp, application: Application) -> None:
+        self._app = app
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._exchange(scope, receive, send)
+        finally:
+            # A request and its scope name each other. The collector, which runs seldom, would keep the body until its next turn.
+            for name in (SCOPE, _ENTRY):
+                scope.pop(name, None)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, application = perf_counter(), self._application
+        conventions = application.conventions
+        entry = scope[_ENTRY] = application.trie.find(scope)
+        request = scope[SCOPE] = conventions.request_class(scope, receive, send)
+        request.path = entry.path
+        if conventions.public_url:
+            request.reached_as(conventions.public_url)
+        known = entry.route is not None
+        span = None if application.spans is None else application.spans.begin(request, entry.surface, known=known)
+        if entry.streamed_body:
+            request.pieces = Pieces(receive, scope, stopping=application.streams.ended)
+        status, is_head = 0, scope["method"] == "HEAD"
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                scope[_STARTED] = True
+                if span is not None:
+                    span.end(status)  # a stream may last for hours
+                if request.pieces is not None:
+                    await request.pieces.drop()
+                self._complete(message, request, entry)
+            elif is_head and message.get("body"):
+                message["body"] = b""
+            await send(message)
+
+        try:
+            if entry.is_bound:
+                await self._serve(entry, scope, receive, answer)
+            else:
+                await self._app(scope, receive, answer)
+        except Disconnected:
+            entry.meter.observe(499, perf_counter() - started)
+            if span is not None:
+                span.end(499)
+            return
+        except Exception as error:
+            if status or application.has_own_handler:
+                raise
+            await application.failed(error, scope)(scope, receive, answer)
+        if request.pieces is not None:
+            request.pieces.leave()
+        seconds = perf_counter() - started
+        entry.meter.observe(status, seconds)
+        if application.log.wants(scope["method"], status, routine=entry.surface.routine):
+            application.log.add(request, status=status, seconds=seconds)
+
+    async def _serve(self, entry: Entry, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call an endpoint that needs nothing of FastAPI's inner stack. Its exceptions are raised there, for the handlers."""
+        try:
+            await entry.app(scope, receive, send)
+        except Disconnected:
+            raise
+        except Exception as error:
+            if scope.get(_STARTED):
+                raise
+            scope[_ENTRY] = entry.failing(error)
+            await self._app(scope, receive, send)
+
+    def _complete(self, message: Message, request: Request, entry: Entry) -> None:
+        headers = message["headers"] = list(message.get("headers", ()))
+        entry.caching.add(headers, status=message["status"])
+        headers.extend(request.notes)
+        if entry.cross_origin is not None:
+            headers.extend(entry.cross_origin.response_headers(request))
+        headers.append(NOSNIFF)
+        headers.append((b"x-transaction-id", request.transaction_id.encode("ascii")))
+        if self._application.draining or (b"expect" in request.fields and not request.content):
+            # Without "100 Continue" a client may or may not send the body: only a new connection is safe.
+            headers.append((b"connection", b"close"))
+
+
+class Application(FastAPI):
+    """The application: all that FastAPI's manual says of a `FastAPI` holds, except what `docs/explanation/http.md` names."""
+
+    def __init__(
+        self,
+        *,
+        conventions: Conventions,
+        services: Services,
+        fallback: Surface,
+        registry: CollectorRegistry,
+        request_log: RequestLog,
+        about: ApiDescription | None = None,
+        spans: RequestSpans | None = None,
+        on_start: Sequence[Hook] = (),
+        on_stop: Sequence[Hook] = (),
+        **options: Any,
+    ) -> None:
+        self.conventions = conventions
+        self.services = services
+        self.fallback = fallback
+        self.log = request_log
+        self.spans = spans
+        self.streams = OpenStreams()
+        self.unsent = UnsentBodies()
+        self.draining = False
+        self.on_start, self.on_stop = list(on_start), list(on_stop)
+        self._about = about or ApiDescription()
+        self._document: Document | None = None
+        lifespan = options.pop("lifespan", None) or _lifespan
+        title = options.setdefault("title", "api")
+        super().__init__(
+            openapi_url=None,
+            description=self._about.introduction,
+            license_info=self._about.licence,
+            telemetry={"tracing": False, "metrics": False, "logs": False},
+            **options,
+        )
+        self.trie = self.router = TrieRouter(
+            self,
+            dependency_overrides_provider=self,
+            lifespan=lifespan,
+            route_class=type("OwnRoute", (Route,), {"surface": fallback, "permission_is_required": False}),
+        )
+        self._metrics = RequestMetrics(registry, prefix=f"{title}_http")
+        streams = Gauge(f"{title}_http_streams", "Responses that are sent piece by piece, such as event streams", registry=registry)
+        streams.set_function(lambda: self.streams.open)
+        for kind in (HTTPException, RequestValidationError):
+            self.add_exception_handler(kind, self._handle)
+        self.add_middleware(Exchange, application=self)
+
+    @property
+    def has_own_handler(self) -> bool:
+        """True if the application was given a handler for every exception."""
+        return Exception in self.exception_handlers or 500 in self.exception_handlers
+
+    def entry(self, app: ASGIApp, path: str, surface: Surface, *, method: str = "other", route: APIRoute | None = None) -> Entry:
+        if isinstance(route, Route) and app is route.app and route.is_simple:
+            app = Endpoint(route, self.services, self.conventions)
+        meter = self._metrics.meter(surface.name, method, route=path)
+        return Entry(app, path, surface, meter=meter, cross_origin=self.conventions.cross_origin_of(surface), route=route)
+
+    def drain(self) -> None:
+        """End the streams that do not end by themselves; other requests continue, each as the last of its connection."""
+        self.draining = True
+        self.streams.end()
+
+    def failed(self, error: Exception, scope: Scope) -> Response:
+        """Return the response that an exception means, in the words of the surface."""
+        request: Request = scope[SCOPE]
+        entry: Entry = scope[_ENTRY]
+        if isinstance(error, RequestValidationError):
+            error = invalid(error)
+        failure = self.conventions.failure_of(error)
+        if failure.status == 404 and isinstance(entry.route, Route) and entry.route.absent == 204:
+            return Response(status_code=204)
         if failure.error is not None:
             extra = {"transactionId": request.transaction_id, "method": request.method, "route": request.path}
             _logger.error("unforeseen", exc_info=error, extra=extra)
-        return endpoint.surface.render(failure, request)
+        return entry.surface.render(failure, request)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Stops what was started, also when a later start fails."""
-        await receive()
-        try:
-            for start in self._on_start:
-                await start()
-        except Exception as error:
-            _logger.exception("the start failed")
-            await self._stop()
-            await send({"type": "lifespan.startup.failed", "message": f"{type(error).__name__}: {error}"})
-            return
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await self._stop()
-        await send({"type": "lifespan.shutdown.complete"})
+    async def _handle(self, request: requests.Request, error: Exception) -> Response:
+        return self.failed(error, request.scope)
 
-    async def _stop(self) -> None:
-        for stop in self._on_stop:
+    def openapi(self) -> dict[str, Any]:
+        """Return FastAPI's description of the routes, with what it cannot know."""
+        if not self.openapi_schema:
+            self.openapi_schema = corrected(super().openapi(), self.routes, self._about)
+        return self.openapi_schema
+
+    async def document(self) -> Document:
+        """Return `/openapi.json`. It is made when first asked for, off the event loop: with some 280 routes it takes a moment."""
+        if self._document is None:
+            self._document = Document(await asyncio.to_thread(lambda: to_json(self.openapi())))
+        return self._document
+
+    async def start(self) -> None:
+        for hook in self.on_start:
+            await hook()
+
+    async def stop(self) -> None:
+        for hook in self.on_stop:
             try:
-                await stop()
+                await hook()
             except Exception:
                 _logger.exception("a part could not be stopped cleanly")
-        self._log.flush()
+        self.log.flush()
+
+
+@asynccontextmanager
+async def _lifespan(application: Application) -> AsyncGenerator[None, None]:
+    """Stops what was started, also when a later start fails."""
+    try:
+        await application.start()
+        yield
+    except Exception:
+        _logger.exception("the start failed")
+        raise
+    finally:
+        await application.stop()
+
+
+def build(
+    routers: Iterable[APIRouter],
+    services: Services,
+    *,
+    conventions: Conventions,
+    fallback: Surface,
+    title: str,
+    version: str,
+    **options: Any,
+) -> Application:
+    """Return an application with these routers. `fallback` renders errors of paths outside every surface. Names of metrics begin
+    with the name in `title`."""
+    application = Application(
+        conventions=conventions, services=services, fallback=fallback, title=title, version=version, **options
+    )
+    for router in (*routers, docs_router(title, application.document, surface=fallback)):
+        application.router.routes.extend(router.routes)
+    application.trie.prepare()
+    return application

@@ -14,8 +14,8 @@ async def array(parts: AsyncIterator[Sequence[Any]], *, headers: tuple[tuple[str
     first = await anext(parts, None) or []
     second = await anext(parts, None)
     if second is None:
-        return Response(200, first, headers=headers)
-    return Response(200, _pieces([first, second], parts), headers=headers)
+        return Response(first, headers=headers)
+    return Response(_pieces([first, second], parts), headers=headers)
 
 
 async def _pieces(begun: Iterable[Sequence[Any]], rest: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:

@@ -8,10 +8,6 @@ from typing import Any, Final, Protocol
 
 from api.http.errors import BadRequest, Forbidden, Unauthenticated
 
-Permission = frozenset[str] | None
-"""The roles of which a caller needs one; with `None` not even a key is needed."""
-
-OPEN: Final[Permission] = None
 _LONGEST_END_USER: Final = 128
 
 
@@ -67,8 +63,8 @@ class Authorizer:
         """`named` is the client that the path names, if it must be the caller's own. The key of another client is answered as a
         wrong one, so that a caller does not learn which clients exist. `quoted`: the key may be in single quotes.
         `bearer`: it may come in Authorization."""
-        headers = request.headers
-        key = sent_key(headers) if bearer else headers.get(b"api-key") or headers.get(b"x-auth-key")
+        fields = request.fields
+        key = sent_key(fields) if bearer else fields.get(b"api-key") or fields.get(b"x-auth-key")
         if key:
             caller = await self._authenticate(_unquoted(key) if quoted else key.decode("latin-1"))
             if caller is None:
@@ -76,7 +72,7 @@ class Authorizer:
         else:
             caller = await self._of_session(request)
             client_required = False
-        claimed = headers.get(b"client")
+        claimed = fields.get(b"client")
         if claimed is None:
             if client_required:
                 raise Unauthenticated("This call needs the client's name in the header client.")
@@ -88,7 +84,7 @@ class Authorizer:
             needed = sorted(roles)
             which = f"the role {needed[0]}" if len(needed) == 1 else f"one of the roles {', '.join(needed)}"
             raise Forbidden(f"This call needs {which}.")
-        sent = headers.get(b"x-actor")
+        sent = fields.get(b"x-actor")
         return caller if sent is None else replace(caller, end_user=_end_user(sent, caller))
 
     async def _of_session(self, request: Any) -> Caller:

@@ -13,7 +13,7 @@ from python_multipart.multipart import Field, File, FormParser, parse_options_he
 from api.http.errors import BadRequest, BodyTooLarge, UnsupportedMediaType
 from api.http.forms import FormPairs, decode_text, fold, gather, split_pairs
 from api.http.model import STRANGE, SentFile, Wire
-from api.http.parsing import JsonParser, Validator, parse_json
+from api.http.parsing import JsonParser, Validator
 from api.http.unknown_names import UnknownName, lists_of_objects, unknown_in_body
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -77,11 +77,9 @@ class BodyParser:
         *,
         body_types: tuple[BodyType, ...],
         default: Any = ...,
-        json: JsonParser = parse_json,
         typed: bool = False,
     ) -> None:
         where = "body"
-        self._json = json
         self._raw = annotation is bytes
         self._where = where
         self._typed = typed
@@ -133,7 +131,7 @@ class BodyParser:
     def _wrong_type(self) -> UnsupportedMediaType:
         return UnsupportedMediaType(f"The content type must be {' or '.join(self._media_types)}.")
 
-    def parse(self, raw: bytes, media_type: str, *, headers: Headers, unknown: list[UnknownName]) -> Any:
+    def parse(self, raw: bytes, media_type: str, *, headers: Headers, unknown: list[UnknownName], json: JsonParser) -> Any:
         """`unknown` gets the names that are no fields."""
         if not raw:
             if self._default is ...:
@@ -147,7 +145,7 @@ class BodyParser:
             return self._read_form(_multipart_pairs(raw, headers[b"content-type"], where=self._where, files=self._files), unknown)
         if media_type in PLAIN.media_types:
             return self._validator.read(decode_text(raw, where=self._where))
-        data = self._json(raw, where=self._where)
+        data = json(raw, where=self._where)
         strange: list[str] = []
         STRANGE.set(strange)
         try:

@@ -36,7 +36,7 @@ class Caching:
             headers[:] = [pair for pair in headers if pair[0] != b"cache-control"]
             headers.append((b"cache-control", value))
         if self.varies:
-            headers.append((b"vary", CREDENTIALS))
+            headers.insert(0, (b"vary", CREDENTIALS))
 
 
 def caching_of(*, protected: bool, stored: bool) -> Caching:

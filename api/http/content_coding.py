@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from api.http.header_lists import accepts_gzip, whole
 from api.http.request import Request
-from api.http.response import Response
 from api.http.streaming import EVENT_STREAM, close_stream
 
 ACCEPT_ENCODING: Final = b"accept-encoding"
@@ -30,21 +29,21 @@ _TEXTS: Final = frozenset(
         *("application/problem+json", "application/smil+xml", "application/vnd.apple.mpegurl", "image/svg+xml"),
     }
 )
-_NEVER_STORED: Final = ("cache-control", "no-store")
+_NEVER_STORED: Final = (b"cache-control", b"no-store")
 
 
-def is_compressible(response: Response) -> bool:
-    """Texts. Not what may not be stored: it holds secrets, and the size of a compressed body tells something of what is in it. Not
-    files with byte ranges: their entity tags and ranges mean the plain file."""
-    media_type = response.media_type.partition(";")[0]
+def is_compressible(media_type: str, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Return True for texts. What may not be stored is not compressed: it holds secrets, and the size of a compressed body tells
+    something of its content. Neither are files with byte ranges: their entity tags and ranges mean the plain file."""
+    media_type = media_type.partition(";")[0]
     if media_type not in _TEXTS and not (media_type.startswith("text/") and media_type != EVENT_STREAM):
         return False
-    names = {name.lower() for name, _ in response.headers}
-    return _NEVER_STORED not in response.headers and names.isdisjoint(("content-encoding", "accept-ranges", "content-range"))
+    names = {name for name, _ in headers}
+    return _NEVER_STORED not in headers and names.isdisjoint((b"content-encoding", b"accept-ranges", b"content-range"))
 
 
 def wants_gzip(request: Request) -> bool:
-    header = request.headers.get(ACCEPT_ENCODING)
+    header = request.fields.get(ACCEPT_ENCODING)
     return header is not None and accepts_gzip(whole(request.scope["headers"], ACCEPT_ENCODING))
 
 

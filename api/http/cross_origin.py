@@ -40,7 +40,7 @@ class CrossOrigin:
 
     def response_headers(self, request: Request) -> Pairs:
         """Of every response, errors too. Where it depends on the origin, caches are told so."""
-        allowed = self.allowed(request.headers.get(b"origin"))
+        allowed = self.allowed(request.fields.get(b"origin"))
         pairs: Pairs = () if self.origins is None or not self.origins else ((b"vary", b"origin"),)
         if allowed is not None:
             exposed = ", ".join(self.exposed).encode()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Final
 
-from api.http.auth import OPEN
+from fastapi import APIRouter
+
+from api.http.permission import OPEN
 from api.http.request import Request
-from api.http.response import Document, Response
-from api.http.router import Router
-from api.http.static import HTML, SCRIPT, STYLE, page_headers
+from api.http.response import HTML, SCRIPT, STYLE, Document, Response
+from api.http.routing import Route
 from api.http.surface import Surface
 
-_BUNDLE: Final = "swagger-ui-bundle.js"
-_STYLE: Final = "swagger-ui.css"
+_TYPES: Final = {"swagger-ui-bundle.js": SCRIPT, "swagger-ui.css": STYLE}
+"""The files of Swagger UI, which come with a package."""
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -43,28 +45,47 @@ _START: Final = b"""SwaggerUIBundle({
   validatorUrl: null,
 });
 """
-_HEADERS: Final = page_headers(inline_styles=True)
+_POLICY: Final = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self' data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "style-src 'self' 'unsafe-inline'",
+)
+_HEADERS: Final = (
+    ("content-security-policy", "; ".join(_POLICY)),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-cache"),
+)
+"""The headers of the page and its files. The Content-Security-Policy lets the page load from its own origin only."""
 
 
-def docs_router(surface: Surface, *, title: str) -> Router:
-    routes = Router(surface=surface)
+def docs_router(title: str, document: Callable[[], Awaitable[Document]], *, surface: Surface) -> APIRouter:
+    """Return the routes of `/openapi.json` and of the page with its files."""
+    routes = APIRouter(route_class=type("DocsRoute", (Route,), {"surface": surface}), include_in_schema=False)
     page, start = Document(_PAGE.format(title=escape(title)).encode()), Document(_START)
 
-    @routes.get("/docs", OPEN, documented=False)
+    @routes.get("/openapi.json", dependencies=[OPEN])
+    async def openapi_document(request: Request) -> Response:
+        return (await document()).response()
+
+    @routes.get("/docs", dependencies=[OPEN])
     async def swagger_ui(request: Request) -> Response:
         return page.response(HTML, headers=_HEADERS)
 
-    @routes.get(f"/docs/{_BUNDLE}", OPEN, documented=False)
-    async def swagger_ui_script(request: Request) -> Response:
-        return _file(_BUNDLE).response(SCRIPT, headers=_HEADERS)
-
-    @routes.get(f"/docs/{_STYLE}", OPEN, documented=False)
-    async def swagger_ui_style(request: Request) -> Response:
-        return _file(_STYLE).response(STYLE, headers=_HEADERS)
-
-    @routes.get("/docs/start.js", OPEN, documented=False)
+    @routes.get("/docs/start.js", dependencies=[OPEN])
     async def swagger_ui_start(request: Request) -> Response:
         return start.response(SCRIPT, headers=_HEADERS)
+
+    for name in _TYPES:
+
+        @routes.get(f"/docs/{name}", dependencies=[OPEN], name=name)
+        async def swagger_ui_file(request: Request) -> Response:
+            name = request.path.rpartition("/")[2]
+            return _file(name).response(_TYPES[name], headers=_HEADERS)
 
     return routes
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NamedTuple, Self
 
+from starlette.exceptions import HTTPException
+
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -39,18 +41,17 @@ FailureOf = Callable[[Exception], Failure]
 """The failure that an exception of an endpoint means."""
 
 
-class HttpError(Exception):
-    """The request fails by HTTP's own rules, before an endpoint is called."""
+class HttpError(HTTPException):
+    """A request that fails by HTTP's own rules. A header may occur several times, which FastAPI's exception does not allow."""
 
     status = 400
 
     def __init__(self, detail: str, *, headers: Headers = ()) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.headers = headers
+        super().__init__(self.status, detail, dict(headers))
+        self.pairs = headers
 
     def failure(self) -> Failure:
-        return Failure(self.status, self.detail, headers=self.headers)
+        return Failure(self.status, self.detail, headers=self.pairs)
 
 
 class BadRequest(HttpError):
@@ -126,7 +127,9 @@ def bad_input(errors: Sequence[FieldError]) -> Failure:
 
 
 def failure_of(error: Exception) -> Failure:
-    """An `HttpError` has its own status. Any other exception is a fault of the server: 500."""
+    """Return the failure that an exception of HTTP means. Any other exception is a fault of the server: 500."""
     if isinstance(error, HttpError):
         return error.failure()
+    if isinstance(error, HTTPException):
+        return Failure(error.status_code, str(error.detail), headers=tuple((error.headers or {}).items()))
     return Failure(500, "Something went wrong on our side. It is logged under the transaction id.", error=error)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, Final, get_args, get_origin
 
-from api.http.binding import read_signature
 from api.http.openapi_schemas import reference
-from api.http.response import JSON_TYPE
-from api.http.router import WRITES, RouteSpec
 from api.http.surface import Surface
+
+Route = Any
+"""A `Route` of `api/http/routing.py`, which uses this module."""
+
+_JSON: Final = "application/json"
+_WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 _PRINTABLE: Final = "^[ -~]+$"
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -71,62 +74,62 @@ def parameter_components() -> dict[str, dict[str, Any]]:
     return {name: _parameter(name) for name in _REQUEST}
 
 
-def request_headers(spec: RouteSpec) -> list[dict[str, Any]]:
+def request_headers(route: Route) -> list[dict[str, Any]]:
     names, required = ["X-Transaction-ID", "X-Request-ID"], []
-    if spec.permission is not None:
-        if spec.surface.client_required:
+    if route.permission.roles:
+        if route.surface.client_required:
             required.append({**_parameter("client"), "required": True})
         else:
             names.append("client")
-    if spec.keeps_answer:
+    if route.keeps_answer:
         names.append("Idempotency-Key")
-    if spec.if_match:
+    if route.if_match:
         names.append("If-Match")
-    if spec.method in WRITES:
+    if route.method in _WRITES:
         names.append("traceparent")
-    elif "ETag" in _headers_of_success(spec):
+    elif "ETag" in _headers_of_success(route):
         names.append("If-None-Match")
-    if spec.surface.unknown_names == "told":
+    if route.surface.unknown_names == "told":
         names.append("Prefer")
     return [*required, *({"$ref": f"#/components/parameters/{name}"} for name in names)]
 
 
-def error_responses(spec: RouteSpec) -> dict[int | str, dict[str, Any]]:
+def error_responses(route: Route) -> dict[int | str, dict[str, Any]]:
     """`default` stands for a fault of the server; FastAPI adds a 422 where it is missing, which is never sent."""
-    found = {status: _ERRORS[status] for status in sorted(_usual_errors(spec) - spec.surface.never)}
-    found.update(spec.errors)
-    content = _error_content(spec.surface)
+    found = {status: _ERRORS[status] for status in sorted(_usual_errors(route) - route.surface.never)}
+    found.update(route.rules.errors)
+    content = _error_content(route.surface)
     responses: dict[int | str, dict[str, Any]] = {
         status: {"description": text, **(content if status >= 400 else {})} for status, text in found.items()
     }
-    responses.update({status: {"description": text, "model": spec.response_model} for status, text in spec.answers.items()})
-    if spec.absent == 204:
+    responses.update({status: {"description": text, "model": route.response_model} for status, text in route.rules.answers.items()})
+    if route.absent == 204:
         responses[204] = {"description": "Nothing was found"}
     responses["default"] = {"description": "A fault of the server: 500", **content}
     return responses
 
 
-def statuses(spec: RouteSpec) -> frozenset[int]:
+def statuses(route: Route) -> frozenset[int]:
     """Every status that the operation can give, faults of the server apart. 405 and an unknown path are nobody's."""
-    return frozenset(status for status in (spec.status, *error_responses(spec)) if isinstance(status, int))
+    return frozenset(status for status in (route.status, *error_responses(route)) if isinstance(status, int))
 
 
-def success_text(spec: RouteSpec) -> str:
+def success_text(route: Route) -> str:
     """The description of the response that a client hopes for."""
-    if spec.status == 204:
+    if route.status == 204:
         return "Done; the response has no body"
-    body = _body_text(spec)
-    if spec.method not in WRITES:
+    body = _body_text(route)
+    if route.method not in _WRITES:
         return f"The response is {body}"
-    return f"{'Added' if spec.status == 201 else 'Done'}; the response is {body}"
+    return f"{'Added' if route.status == 201 else 'Done'}; the response is {body}"
 
 
-def response_headers(spec: RouteSpec, status: str) -> dict[str, dict[str, str]]:
+def response_headers(route: Route, status: str) -> dict[str, dict[str, str]]:
     """References to the headers that a response with this status can have."""
     names = ["X-Transaction-ID"]
-    if status == str(spec.status):
-        names += _headers_of_success(spec)
-        if spec.surface.unknown_names == "told":
+    if status == str(route.status):
+        names += _headers_of_success(route)
+        if route.surface.unknown_names == "told":
             names += ["Warning", "Preference-Applied"]
     elif status == "401":
         names.append("WWW-Authenticate")
@@ -135,19 +138,19 @@ def response_headers(spec: RouteSpec, status: str) -> dict[str, dict[str, str]]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _headers_of_success(spec: RouteSpec) -> list[str]:
+def _headers_of_success(route: Route) -> list[str]:
     names = []
-    is_array = get_origin(spec.response_model) is list
-    one_resource = spec.media_type == JSON_TYPE and not is_array
-    if spec.permission is not None and one_resource and (spec.method in WRITES or read_signature(spec).path):
+    is_array = get_origin(route.response_model) is list
+    one_resource = route.rules.media_type == _JSON and not is_array
+    if route.permission.roles and one_resource and (route.method in _WRITES or route.signature.path):
         names.append("ETag")
-    query = read_signature(spec).query
+    query = route.signature.query
     places = {"pagenumber", "startindex", *(("after",) if is_array else ())}
     if query is not None and not places.isdisjoint(query.spellings()):
         names.append("Link")
-    if spec.status == 201:
+    if route.status == 201:
         names.append("Location")
-    if spec.keeps_answer:
+    if route.keeps_answer:
         names.append("Idempotency-Replayed")
     return names
 
@@ -160,23 +163,23 @@ def _parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": _REQUEST[name], "schema": schema}
 
 
-def _usual_errors(spec: RouteSpec) -> set[int]:
+def _usual_errors(route: Route) -> set[int]:
     """What the declaration implies. 400: X-Transaction-ID is checked everywhere. 503: keys are looked up. 409: whatever is written
     may lose a race, and an Idempotency-Key may be in use."""
     found = {400}
-    if spec.permission is not None:
+    if route.permission.roles:
         found |= {401, 403, 503}
-    if spec.absent == 404:
+    if route.absent == 404:
         found.add(404)
-    if spec.respond is not None:
+    if route.rules.respond is not None:
         found.add(409)
-    if spec.if_match:
+    if route.if_match:
         found.add(412)
-    if spec.method not in WRITES and "ETag" in _headers_of_success(spec):
+    if route.method not in _WRITES and "ETag" in _headers_of_success(route):
         found.add(304)
-    if spec.method in WRITES:
+    if route.method in _WRITES:
         found.add(413)
-    if read_signature(spec).body is not None:
+    if route.signature.body is not None:
         found.add(415)
     return found
 
@@ -186,10 +189,10 @@ def _error_content(surface: Surface) -> dict[str, Any]:
     return {"content": {surface.error_type: {"schema": {"type": "string"} if model is None else reference(model.__name__)}}}
 
 
-def _body_text(spec: RouteSpec) -> str:
-    model = spec.response_model
-    if spec.media_type != JSON_TYPE or model is None:
-        return f"`{spec.media_type}`"
+def _body_text(route: Route) -> str:
+    model = route.response_model
+    if route.rules.media_type != _JSON or model is None:
+        return f"`{route.rules.media_type}`"
     if get_origin(model) in (list, tuple):
         return f"a list of {_words(get_args(model)[0])}"
     return f"one {_words(model)}"

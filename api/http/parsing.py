@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
@@ -47,18 +49,29 @@ class Validator:
             raise _bad_request(error, data, self._where) from None
 
 
+def invalid(error: RequestValidationError) -> BadRequest:
+    """Return the error of values that FastAPI has bound: those of a query or a header too."""
+    fields: dict[FieldError, None] = {}
+    for entry in list(error.errors())[:_MOST_ERRORS]:
+        source, *location = entry["loc"]
+        field = _field_of(entry, location, error.body, "body") if source == "body" else ".".join(map(str, location))
+        fields[FieldError((field or str(source))[:_LONGEST_FIELD], text(entry))] = None
+    return BadRequest(*fields)
+
+
 def _bad_request(error: ValidationError, data: Any, where: str) -> BadRequest:
     """Messages say what is expected, never the sent value: it may be a password."""
-    found: dict[FieldError, None] = {}
+    fields: dict[FieldError, None] = {}
     for entry in error.errors(include_url=False, include_input=False)[:_MOST_ERRORS]:
-        location = list(entry["loc"])
-        if entry["type"] == "twin":
-            location.append(entry["ctx"]["field"])
-        missing = entry["type"] in ("missing", "twin", "extra_forbidden")
-        message = text(entry)
-        field = _field(location, data, missing=missing) or where
-        found[FieldError(field[:_LONGEST_FIELD], message)] = None
-    return BadRequest(*found)
+        fields[FieldError(_field_of(entry, entry["loc"], data, where)[:_LONGEST_FIELD], text(entry))] = None
+    return BadRequest(*fields)
+
+
+def _field_of(entry: Any, location: Sequence[int | str], data: Any, where: str) -> str:
+    steps = list(location)
+    if entry["type"] == "twin":
+        steps.append(entry["ctx"]["field"])
+    return _field(steps, data, missing=entry["type"] in ("missing", "twin", "extra_forbidden")) or where
 
 
 def _field(location: list[int | str], data: Any, *, missing: bool) -> str:

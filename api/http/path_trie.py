@@ -25,8 +25,8 @@ class _Node(Generic[T]):
 
 class PathTrie(Generic[T]):
     """A trie of path segments. At each step a fixed segment wins over a `{parameter}`; where that finds nothing, the
-    parameter is tried, so `/event/reference` and `/event/{id}/state` live side by side; last `{+parameter}`, which takes all
-    segments that are left, with the slashes between them. Only a reserved first segment is never taken for a parameter.
+    parameter is tried, so `/event/reference` and `/event/{id}/state` live side by side; last `{parameter:path}`, which takes all
+    remaining segments, with the slashes between them. Only a reserved first segment is never taken for a parameter.
 
     A fixed segment of a template that was added with `any_case` matches in any case."""
 
@@ -39,7 +39,7 @@ class PathTrie(Generic[T]):
         """The leaf of the template: the given one, or the one that is there already."""
         node = self._root
         segments = split_template(template)
-        rest = segments.pop() if segments and segments[-1].startswith("{+") else None
+        rest = segments.pop() if segments and segments[-1].endswith(":path}") else None
         for segment in segments:
             if segment.startswith("{"):
                 node.param = node.param or _Node()
@@ -116,4 +116,4 @@ def split_template(template: str) -> list[str]:
 
 
 def parameter_names(template: str) -> tuple[str, ...]:
-    return tuple(segment[1:-1].lstrip("+") for segment in split_template(template) if segment.startswith("{"))
+    return tuple(segment[1:-1].removesuffix(":path") for segment in split_template(template) if segment.startswith("{"))

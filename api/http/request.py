@@ -1,17 +1,24 @@
-"""The request that an endpoint gets."""
+"""The request that an endpoint gets: FastAPI's, with the caller, the transaction id and the body within its limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Mapping, MutableMapping
 from re import compile as regex
 from typing import Any, Final
 from uuid import uuid4
 
+from starlette import requests
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Send
+
 from api.http.auth import ANONYMOUS, Caller
+from api.http.body import read_body
 from api.http.errors import BadRequest
 from api.http.incoming import Pieces
 
 Scope = MutableMapping[str, Any]
+SCOPE: Final = "medialedger.request"
+"""In the scope: the request of the exchange."""
 _VERSION: Final = regex(rb"([0-9]{1,19})(?:[-.][0-9a-f]{8})?")
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
 IF_MATCH: Final = b"if-match"
@@ -20,49 +27,34 @@ PREFER: Final = b"prefer"
 Notes = tuple[tuple[bytes, bytes], ...]
 
 
-class Request:
-    """One HTTP request. Members that few endpoints need are computed on demand. Holds the headers, so never log it."""
+class Request(requests.Request):
+    """One HTTP request. It holds an API key in its headers, so never log it."""
 
-    __slots__ = (
-        "_base_url",
-        "_names",
-        "_transaction_error",
-        "_values",
-        "body",
-        "caller",
-        "headers",
-        "method",
-        "notes",
-        "path",
-        "pieces",
-        "scope",
-        "trace_parent",
-        "transaction_id",
-    )
+    path: str = ""
+    """The route's template, such as `/api/event/{id}`: safe to log, unlike the sent path."""
+    caller: Caller = ANONYMOUS
+    content: bytes = b""
+    """The sent bytes of the body; empty when there were none or the route takes no body."""
+    pieces: Pieces | None = None
+    """The body as it comes, where the route streams it."""
+    body_limit: int = 0
+    query_names: Mapping[str, str] = {}
+    """The documented names of parameters by their lower-case names, where FastAPI reads the query."""
+    trace_parent: str | None = None
+    """The W3C trace context of the request's own span, where there is one."""
+    notes: Notes = ()
+    """Headers of the response that say how the request was understood."""
+    _root_url = ""
+    _body_is_read = False
+    _transaction_error = False
 
-    def __init__(self, scope: Scope, headers: dict[bytes, bytes], *, path: str) -> None:
-        self.scope = scope
-        self.headers = headers
-        """Lower-case names; of a repeated header the last."""
-        self.method: str = scope["method"]
-        self.path = path
-        """The route's template, such as `/api/event/{id}`: safe to log, unlike the sent path."""
-        self.caller: Caller = ANONYMOUS
-        self.body: bytes = b""
-        """The sent bytes; empty when there were none or the route takes no body."""
-        self.pieces: Pieces | None = None
-        """The body as it comes, where the route streams it."""
-        self._base_url = ""
-        self._names: tuple[str, ...] = ()
-        self._values: list[str] = []
-        self._transaction_error = False
-        self.trace_parent: str | None = None
-        """The W3C trace context of the request's own span, where there is one."""
-        self.notes: Notes = ()
-        """Headers of the response that say how the request was understood."""
-        sent = headers.get(b"x-transaction-id")
+    def __init__(self, scope: Scope, receive: Receive = requests.empty_receive, send: Send = requests.empty_send) -> None:
+        super().__init__(scope, receive, send)
+        self.fields = fields = dict(scope["headers"])
+        """The headers by their lower-case names; of a repeated header the last."""
+        sent = fields.get(b"x-transaction-id")
         if sent is None:
-            sent = headers.get(b"x-request-id")
+            sent = fields.get(b"x-request-id")
             self.transaction_id = sent.decode("ascii") if sent and is_token(sent, 128) else self.new_transaction_id()
         elif is_token(sent, 128):
             self.transaction_id = sent.decode("ascii")
@@ -71,53 +63,76 @@ class Request:
             self._transaction_error = True
 
     def new_transaction_id(self) -> str:
-        """For a request that brings none, or an invalid one."""
+        """Return an id for a request that brings none, or an invalid one."""
         return str(uuid4())
 
     def header(self, name: str) -> str | None:
-        value = self.headers.get(name.lower().encode("ascii"))
+        """Return a header's value; of a repeated header the last."""
+        value = self.fields.get(name.lower().encode("ascii"))
         return None if value is None else value.decode("latin-1")
 
-    @property
-    def params(self) -> Mapping[str, str]:
-        """The path's segments by the template's names, percent-decoded, not converted."""
-        return dict(zip(self._names, self._values, strict=True))
+    async def read(self) -> None:
+        """Read the body into `content`. Raises `BodyTooLarge` and `Disconnected`."""
+        if not self._body_is_read:
+            self.content = await read_body(self.receive, limit=self.body_limit)
+            self._body_is_read = True
+
+    async def body(self) -> bytes:
+        """Return the whole body, within the limit of the route's surface."""
+        await self.read()
+        return self.content
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body; piece by piece, and without a limit, where the route streams it."""
+        if self.pieces is not None:
+            async for piece in self.pieces:
+                yield piece
+        else:
+            yield await self.body()
+        yield b""
+
+    async def json(self) -> Any:
+        """Parse the body as strictly as the application does. Raises `BadRequest`."""
+        return self.app.conventions.parse_json(await self.body(), where="body")
 
     @property
-    def base_url(self) -> str:
+    def query_params(self) -> QueryParams:
+        """The parameters of the query under their documented names, whatever the case in which they were sent."""
+        sent = QueryParams(self.scope["query_string"]).multi_items()
+        return QueryParams([(self.query_names.get(name.lower(), name), value) for name, value in sent])
+
+    @property
+    def root_url(self) -> str:
         """`https://media.example:8443`, as the caller reached the server: for absolute links in responses."""
-        if self._base_url:
-            return self._base_url
+        if self._root_url:
+            return self._root_url
         host = self.header("host")
         if not host:
             name, port = self.scope.get("server") or ("localhost", None)
             host = name if port is None else f"{name}:{port}"
         return f"{self.scope.get('scheme', 'http')}://{host}"
 
-    def reached_as(self, base_url: str) -> None:
-        """For a server with a public address. A repeated request is answered with the links that the first one got."""
-        self._base_url = base_url
+    def reached_as(self, root_url: str) -> None:
+        """Set the address of a server that has a public one. A repeated request is answered with the links of the first one."""
+        self._root_url = root_url
 
     @property
     def if_match(self) -> frozenset[int] | None:
         """The versions of `If-Match`; `None` without the header, where the route ignores it, or for `*`: any version.
 
-        A tag may have a checksum behind the version. A tag that is not one of ours matches nothing, so it is left
+        A tag may have a checksum after the version. A tag that is not one of ours matches nothing, so it is left
         out; an empty set always gives 412."""
-        if IF_MATCH not in self.headers:
+        if IF_MATCH not in self.fields:
             return None
         tags = [tag.strip() for name, value in self.scope["headers"] if name == IF_MATCH for tag in value.split(b",")]
         if b"*" in tags:
             return None
         inner = (tag[1:-1] for tag in tags if len(tag) > 2 and tag.startswith(b'"') and tag.endswith(b'"'))
-        found = (_VERSION.fullmatch(tag) for tag in inner)
-        return frozenset(int(match[1]) for match in found if match is not None)
-
-    def set_params(self, names: tuple[str, ...], *, values: list[str]) -> None:
-        self._names, self._values = names, values
+        matches = (_VERSION.fullmatch(tag) for tag in inner)
+        return frozenset(int(match[1]) for match in matches if match is not None)
 
     def check_transaction_id(self) -> None:
-        """Called late, because 401, 403, 413 and 415 come first."""
+        """Raise `BadRequest` for an invalid transaction id. It is called late, because 401, 403, 413 and 415 come first."""
         if self._transaction_error:
             raise BadRequest.at("X-Transaction-ID", "must be 1 to 128 printable ASCII characters")
 

@@ -97,4 +97,4 @@ def frame(data: Any, *, id: str | None = None) -> bytes:
 
 
 def event_stream(frames: AsyncGenerator[bytes, None]) -> Response:
-    return Response(200, frames, media_type=EVENT_STREAM, headers=_HEADERS)
+    return Response(frames, media_type=EVENT_STREAM, headers=_HEADERS)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from api.http.body import Receive
 from api.http.request import Request
-from api.http.response import Response
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -34,19 +33,19 @@ class OpenStreams:
     def end(self) -> None:
         self.ended.set()
 
-    async def send(self, answer: Response, request: Request, *, receive: Receive, send: Send) -> None:
+    async def send(self, chunks: Any, request: Request, *, media_type: str, receive: Receive, send: Send) -> None:
         """A fault within a stream cannot be answered any more: it closes the connection."""
         self.open += 1
-        sending = asyncio.create_task(_pump(answer.body, send), name="stream")
+        sending = asyncio.create_task(_pump(chunks, send), name="stream")
         others = [asyncio.create_task(_gone(receive), name="caller gone")]
-        if answer.media_type == EVENT_STREAM:
+        if media_type == EVENT_STREAM:
             others.append(asyncio.create_task(_wait(self.ended), name="stream ended"))
         try:
             await asyncio.wait((sending, *others), return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.open -= 1
             await _cancelled(sending, *others)
-            await close_stream(answer.body)
+            await close_stream(chunks)
         fault = None if sending.cancelled() else sending.exception()
         if fault is not None:
             extra = {"transactionId": request.transaction_id, "route": request.path}

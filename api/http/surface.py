@@ -41,7 +41,8 @@ class Problem(BaseModel):
     )
 
 
-def problem(failure: Failure, request: Request) -> Response:
+def problem(failure: Failure, request: Request, **members: object) -> Response:
+    """Return the problem document of a failure, with further members."""
     body: dict[str, object] = {
         "type": "about:blank" if failure.slug is None else f"/problems/{failure.slug}",
         "title": failure.title,
@@ -51,7 +52,8 @@ def problem(failure: Failure, request: Request) -> Response:
     }
     if failure.errors:
         body["errors"] = [{"field": error.field, "message": error.message} for error in failure.errors]
-    return Response(failure.status, body, headers=failure.headers, media_type="application/problem+json")
+    body |= members
+    return Response(body, failure.status, failure.headers, "application/problem+json")
 
 
 @dataclass(frozen=True, slots=True)

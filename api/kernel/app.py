@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from api.http import app as http
 from api.http.app import Application, Hook
 from api.http.auth import Authenticate, Sessions
+from api.http.conventions import Conventions, Services
 from api.http.cross_origin import CrossOrigin
-from api.http.endpoint import Conventions, Services
-from api.http.router import Router
 from api.kernel.auth import WRITE
 from api.kernel.description import API
 from api.kernel.errors import failure_of
@@ -30,7 +30,7 @@ from projections.kernel.tracing import UNTRACED, Tracer
 
 
 def build(
-    routes: Iterable[Router],
+    routes: Iterable[APIRouter],
     services: Services,
     *,
     authenticate: Authenticate,
@@ -55,7 +55,7 @@ def build(
         request_class=Request,
         admitted=Admission(),
         large_bodies=fair_large_bodies(),
-        serves_head=lambda spec: spec.permission != WRITE,  # some GET routes of the engine change state
+        serves_head=lambda route: route.permission != WRITE,  # some GET routes of the engine change state
         public_url=public_url,
         cross_origin=cross_origin,
     )

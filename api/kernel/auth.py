@@ -5,17 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from api.http.auth import Caller, Permission
+from api.http.auth import Caller
 from api.http.errors import Forbidden
+from api.http.permission import Permission, requires
 from api.http.request import Request
 from domain.client.roles import Role as Role
 from projections.client.directory import ClientRow
 
-READ: Final[Permission] = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})
-WRITE: Final[Permission] = frozenset({Role.OPERATOR, Role.ADMIN})
-AUDIT: Final[Permission] = frozenset({Role.AUDITOR, Role.ADMIN})
-CONTENT_KEYS: Final[Permission] = frozenset({Role.KEYS, Role.OPERATOR, Role.ADMIN})
-ADMIN: Final[Permission] = frozenset({Role.ADMIN})
+READ: Final[Permission] = requires(Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN)
+WRITE: Final[Permission] = requires(Role.OPERATOR, Role.ADMIN)
+AUDIT: Final[Permission] = requires(Role.AUDITOR, Role.ADMIN)
+CONTENT_KEYS: Final[Permission] = requires(Role.KEYS, Role.OPERATOR, Role.ADMIN)
+ADMIN: Final[Permission] = requires(Role.ADMIN)
 
 
 def check_owner(request: Request, client: str, *, what: str) -> None:

@@ -57,7 +57,7 @@ def _person(caller: Caller) -> Caller:
 def token_of(request: Request) -> str | None:
     """Return the value of the cookie; None without a cookie. Raise `Unauthenticated` if there are two: another program may have
     set one."""
-    if b"cookie" not in request.headers:
+    if b"cookie" not in request.fields:
         return None
     sent = [value for name, value in request.scope["headers"] if name == b"cookie"]
     if sum(map(len, sent)) > _TOO_LONG:
@@ -88,7 +88,7 @@ def cookie(request: Request, token: str, *, seconds: int) -> tuple[str, str]:
 
 def check_page(request: Request, *, changes: bool) -> None:
     """Raise `Forbidden` for a request that a page of another origin may have made."""
-    site = request.headers.get(b"sec-fetch-site")
+    site = request.fields.get(b"sec-fetch-site")
     if site is not None:
         if site != b"same-origin" and (changes or site != b"none"):
             raise Forbidden("A request with the session cookie must come from a page of this server (Sec-Fetch-Site: same-origin).")
@@ -103,7 +103,7 @@ def is_own_origin(request: Request) -> bool:
     """Return True if the header Origin names the scheme, host and port of the request, or the public address."""
     origin = (request.header("origin") or "").lower()
     direct = f"{request.scope.get('scheme', 'http')}://{request.header('host')}".lower()
-    return origin in {_without_usual_port(direct), _without_usual_port(request.base_url.lower())}
+    return origin in {_without_usual_port(direct), _without_usual_port(request.root_url.lower())}
 
 
 def _without_usual_port(origin: str) -> str:
@@ -115,10 +115,10 @@ def _without_usual_port(origin: str) -> str:
 def _port(request: Request) -> str:
     """Return a suffix such as `_8080`; empty for the default port, which browsers omit, and for an invalid port in the header
     Host."""
-    _, _, port = _without_usual_port(request.base_url.lower()).rpartition(":")
+    _, _, port = _without_usual_port(request.root_url.lower()).rpartition(":")
     return f"_{port}" if port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT else ""
 
 
 def _is_secure(request: Request) -> bool:
     """Return True for https. The public address counts too, because a proxy may end TLS without saying so in a header."""
-    return request.scope.get("scheme") == "https" or request.base_url.startswith("https://")
+    return request.scope.get("scheme") == "https" or request.root_url.startswith("https://")

@@ -44,12 +44,12 @@ class IdempotentRequests:
         self._running: set[tuple[str, str]] = set()
 
     async def run(self, request: Request, act: Callable[[], Awaitable[Any]], *, respond: Respond, status: int) -> Response:
-        sent = request.headers[IDEMPOTENCY_KEY]
+        sent = request.fields[IDEMPOTENCY_KEY]
         if not is_token(sent, 255):
             raise Malformed.at("Idempotency-Key", "must be 1 to 255 printable ASCII characters")
         sent_request = _request(request)
         mark = self._fingerprint(sent_request)
-        key = IdempotencyKey(request.caller.name, sent.decode("ascii"), mark, status, request.base_url)
+        key = IdempotencyKey(request.caller.name, sent.decode("ascii"), mark, status, request.root_url)
         owner = (key.client, key.key)
         if owner in self._running:
             raise _still_running()
@@ -90,8 +90,8 @@ class IdempotentRequests:
     async def _repeat(self, request: Request, record: IdempotencyRecord, *, respond: Respond) -> Response:
         request.reached_as(record.of.base_url)
         response = await respond(request, await self._store.outcome(record))
-        response.status = record.of.status
-        response.headers = (*response.headers, ("idempotency-replayed", "true"))
+        response.status_code = record.of.status
+        response.headers["idempotency-replayed"] = "true"
         return response
 
 
@@ -102,9 +102,9 @@ def _request(request: Request) -> bytes:
 
 def _without_boundary(request: Request) -> bytes:
     """Return the body without the boundary of a form, because many clients choose a new boundary each time they send it."""
-    media_type, _, boundary = request.headers.get(b"content-type", b"").partition(b"boundary=")
+    media_type, _, boundary = request.fields.get(b"content-type", b"").partition(b"boundary=")
     boundary = boundary.partition(b";")[0].strip(b'" ')
-    return request.body.replace(boundary, b"") if boundary and media_type.lower().startswith(b"multipart/") else request.body
+    return request.content.replace(boundary, b"") if boundary and media_type.lower().startswith(b"multipart/") else request.content
 
 
 def _still_running() -> KeyInUse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.http.auth import Authenticate, Caller, Permission, Sessions, sent_key
+from api.http.auth import Authenticate, Caller, Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
 from domain.kernel.errors import Unavailable
 
@@ -19,14 +19,14 @@ class KnownCallers:
     async def find(self, request: Any) -> Caller | None:
         """Return the caller; None without a valid key or session. A wrong key counts as no key."""
         try:
-            key = sent_key(request.headers)
+            key = sent_key(request.fields)
             if key is not None:
                 return await self._authenticate(key.decode("latin-1"))
             return await self._sessions.caller(request, changes=False)
         except (Unauthenticated, Forbidden):
             return None
 
-    async def lasts(self, request: Any, roles: Permission) -> bool:
+    async def lasts(self, request: Any, roles: frozenset[str] | None) -> bool:
         """Return True if the key or session is still valid and has one of the roles. If the database is unavailable, permissions
         remain."""
         try:

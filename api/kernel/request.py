@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from starlette.requests import empty_receive, empty_send
+from starlette.types import Receive, Send
+
 from api.http import request as http
 from api.http.auth import ANONYMOUS, Caller
 from api.http.proxies import share_of
@@ -17,10 +20,8 @@ from projections.kernel.database.readers import READER, ClientBudgets
 class Request(http.Request):
     """The request that the endpoints of the product receive."""
 
-    __slots__ = ("_cause", "idempotency")
-
-    def __init__(self, scope: Scope, headers: dict[bytes, bytes], *, path: str) -> None:
-        super().__init__(scope, headers, path=path)
+    def __init__(self, scope: Scope, receive: Receive = empty_receive, send: Send = empty_send) -> None:
+        super().__init__(scope, receive, send)
         self._cause: Cause | None = None
         self.idempotency: IdempotencyKey | None = None
 

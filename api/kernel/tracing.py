@@ -15,7 +15,7 @@ from projections.kernel.tracing import Span, Tracer
 
 def sent_trace_parent(request: Request) -> str | None:
     """Return the trace that the caller names as the parent of the request."""
-    if b"traceparent" not in request.headers:
+    if b"traceparent" not in request.fields:
         return None
     return trace_parent(whole(request.scope["headers"], b"traceparent"))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from fastapi import APIRouter
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Instant, Integer, Name, Wire, Words
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
@@ -21,7 +22,7 @@ from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import BY_NUMBER, RecordQueries
 
-routes = Router("/archiverstream", tag="Archiver streams", surface=MEDIA)
+routes = APIRouter(prefix="/api/archiverstream", tags=["Archiver streams"], route_class=MediaRoute)
 
 _FORMATS = ["HLS", "HDS", "DASH", "SMOOTH"]
 
@@ -123,23 +124,25 @@ STREAMS = Resource(ArchiverStreamRecord, "/api/archiverstream", ArchiverStream.o
 StandardRoutes(routes, STREAMS, ArchiverStream, key=Integer).delete().by_id()
 
 
-@routes.post("/", WRITE, response_model=ArchiverStream, status=201, typed_body=True, respond=STREAMS.respond_created)
+@routes.post("/", dependencies=[WRITE], response_model=ArchiverStream, status_code=201)
+@rules(typed_body=True, respond=STREAMS.respond_created)
 async def add_archiver_stream(
-    request: Request, body: AddArchiverStreamRequest, handlers: ArchiverStreamHandlers
+    request: Request, body: AddArchiverStreamRequest, handlers: Service[ArchiverStreamHandlers]
 ) -> Outcome[Record]:
     """Add an archiver stream."""
     return await handlers.add(STREAMS.values(body), invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, response_model=ArchiverStream, typed_body=True, respond=STREAMS.respond)
+@routes.put("/{id}", dependencies=[WRITE], response_model=ArchiverStream)
+@rules(typed_body=True, respond=STREAMS.respond)
 async def update_archiver_stream(
-    request: Request, id: Integer, body: UpdateArchiverStreamRequest, handlers: ArchiverStreamHandlers
+    request: Request, id: Integer, body: UpdateArchiverStreamRequest, handlers: Service[ArchiverStreamHandlers]
 ) -> Outcome[Record]:
     """Change an archiver stream. Absent fields keep their values."""
     return await handlers.change(id, STREAMS.values(body), invocation=request.invocation)
 
 
-@routes.get("/", READ, response_model=list[ArchiverStream])
-async def list_archiver_streams(request: Request, records: RecordQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=list[ArchiverStream])
+async def list_archiver_streams(request: Request, records: Service[RecordQueries]) -> Response:
     """All archiver streams by id, including expired ones."""
     return await STREAMS.array(records.parts(ArchiverStreamRecord.KIND, order=BY_NUMBER))

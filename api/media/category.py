@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from api.http.arrays import array
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Name, Text, Wire
 from api.media.custom_property import CloneQuery, OwnedProperties, PropertyClone, PropertyQuery, PutPropertyRequest, property_routes
 from api.media.resource import Resource
@@ -117,7 +118,7 @@ class CategoryPropertyCloneQuery(CloneQuery):
     target_id: UUID = Field(alias="targetCategoryId", description="The category to copy to; required.")
 
 
-routes = Router("/category", tag="Categories", surface=MEDIA)
+routes = APIRouter(prefix="/api/category", tags=["Categories"], route_class=MediaRoute)
 
 CATEGORIES = Resource(CategoryRecord, "/api/category", Category.of)
 
@@ -133,14 +134,15 @@ PROPERTIES = OwnedProperties(
 custom_properties = property_routes(PROPERTIES)
 
 
-async def category_written(request: Request, outcome: Outcome[Any], history: RecordHistory) -> Response:
+async def category_written(request: Request, outcome: Outcome[Any], history: Service[RecordHistory]) -> Response:
     category = outcome.aggregate
     shown = await with_properties(history.at(outcome.as_of), [RecordRow.of(category)])
-    return Response(200, shown[0], etag=category.version)
+    return Response(shown[0], etag=category.version)
 
 
-@routes.post("/", WRITE, response_model=Category, respond=category_written)
-async def add_category(request: Request, body: AddCategoryRequest, handlers: RecordHandlers) -> Outcome[Record]:
+@routes.post("/", dependencies=[WRITE], response_model=Category)
+@rules(respond=category_written)
+async def add_category(request: Request, body: AddCategoryRequest, handlers: Service[RecordHandlers]) -> Outcome[Record]:
     """Add a category. A missing label takes the name, and a missing name the label. Labels are unique."""
     name, label = body.name or body.label, body.label or body.name
     if name is None:
@@ -149,8 +151,11 @@ async def add_category(request: Request, body: AddCategoryRequest, handlers: Rec
     return await handlers.register(CategoryRecord, values, unique_field="label", invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, response_model=Category, respond=category_written)
-async def update_category(request: Request, id: UUID, body: UpdateCategoryRequest, handlers: RecordHandlers) -> Outcome[Record]:
+@routes.put("/{id}", dependencies=[WRITE], response_model=Category)
+@rules(respond=category_written)
+async def update_category(
+    request: Request, id: UUID, body: UpdateCategoryRequest, handlers: Service[RecordHandlers]
+) -> Outcome[Record]:
     """Change a category's name, label or description. Absent fields keep their values."""
     values = CATEGORIES.values(body)
     return await handlers.amend(CategoryRecord, id, values=values, unique_field="label", invocation=request.invocation)
@@ -159,29 +164,38 @@ async def update_category(request: Request, id: UUID, body: UpdateCategoryReques
 async def category_deleted(request: Request, outcome: Outcome[Record]) -> Response:
     *owned, category = outcome.aggregates
     properties = sorted(map(RecordRow.of, owned), key=pair_of)
-    return Response(200, Category.of(RecordRow.of(category), properties), etag=category.version)
+    return Response(Category.of(RecordRow.of(category), properties), etag=category.version)
 
 
-@routes.delete("/{id}", WRITE, response_model=Category, respond=category_deleted)
-async def delete_category(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
+@routes.delete("/{id}", dependencies=[WRITE], response_model=Category)
+@rules(respond=category_deleted)
+async def delete_category(request: Request, id: UUID, handlers: Service[RecordHandlers]) -> Outcome[Record]:
     """Delete a category that no Event uses, with its properties. The response shows its last state."""
     return await handlers.delete_with_properties(
         CategoryRecord, id, properties=CategoryPropertyRecord, invocation=request.invocation
     )
 
 
-@routes.get("/", READ, response_model=list[Category])
-async def list_categories(request: Request, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
+@routes.get("/", dependencies=[READ], response_model=list[Category])
+async def list_categories(
+    request: Request, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries], history: Service[RecordHistory]
+) -> Response:
     """All categories, by name."""
     reader = history.at(None)
     return await array(await with_properties(reader, part) async for part in records.parts(CategoryRecord.KIND))
 
 
-@routes.get("/{id}", READ, response_model=Category, name="get_category")
-async def category_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory) -> Response:
+@routes.get("/{id}", dependencies=[READ], response_model=Category, name="get_category")
+async def category_by_id(
+    request: Request,
+    id: UUID,
+    query: Annotated[FreshQuery, Query()],
+    records: Service[RecordQueries],
+    history: Service[RecordHistory],
+) -> Response:
     """The category with this id."""
     row = await records.require(CategoryRecord.KIND, id)
-    return Response(200, (await with_properties(history.at(None), [row]))[0], etag=row.version)
+    return Response((await with_properties(history.at(None), [row]))[0], etag=row.version)
 
 
 async def with_properties(reader: RecordReader, rows: Sequence[RecordRow]) -> list[Category]:

@@ -8,19 +8,20 @@ from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Final
 
+from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
 
 from api.http.errors import BadRequest
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, Subscriber, SubscriberLimit, event_stream
 from api.http.streaming import EVENT_STREAM
 from api.kernel.auth import READ, Role
 from api.kernel.known_callers import KnownCallers
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Between, Integer, Wire
 from domain.client.aggregate import Client
 from domain.content_key.aggregate import ContentKey
@@ -31,7 +32,7 @@ from domain.kernel.mapper import Catalogue
 from projections.log.change_feed import Change, ChangeFeed, ChangeFilter, read_batch
 from projections.log.reader import head
 
-routes = Router("/changes", tag="Changes", surface=MEDIA)
+routes = APIRouter(prefix="/api/changes", tags=["Changes"], route_class=MediaRoute)
 
 _MOST: Final = 1_000
 """Streams of a process. One client may have a quarter of them, because a newsroom may share the key of its console."""
@@ -136,9 +137,14 @@ def _frame(change: Change) -> bytes:
     return b"id: %d\ndata: %s\n\n" % (change.position, to_json(shown))
 
 
-@routes.get("/stream", READ, media_type=EVENT_STREAM)
+@routes.get("/stream", dependencies=[READ])
+@rules(media_type=EVENT_STREAM)
 async def stream_changes(
-    request: Request, query: ChangesQuery, streams: ChangeStreams, catalogue: Catalogue, callers: KnownCallers
+    request: Request,
+    query: Annotated[ChangesQuery, Query()],
+    streams: Service[ChangeStreams],
+    catalogue: Service[Catalogue],
+    callers: Service[KnownCallers],
 ) -> Response:
     """The changes of all aggregates as server-sent events, in the order of the log, without their content.
 
@@ -147,7 +153,7 @@ async def stream_changes(
     """
     selection = _filter(query, catalogue, sees_all=bool(_AUDITORS & request.caller.roles))
     after = _last_event_id(request)
-    roles = _AUDITORS if _AUDITORS & request.caller.roles else READ
+    roles = _AUDITORS if _AUDITORS & request.caller.roles else READ.roles
     subscriber = Subscriber("", has_key=True, client=request.caller.name, lasts=partial(callers.lasts, request, roles))
     return event_stream(streams.subscribers.limited(streams.frames(query.after if after is None else after, selection), subscriber))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import WRITE, Role
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Label, Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
@@ -20,7 +21,7 @@ from domain.record.kinds.channel import Channel as ChannelKind
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 
-routes = Router("/channel", tag="Channels", surface=MEDIA)
+routes = APIRouter(prefix="/api/channel", tags=["Channels"], route_class=MediaRoute)
 
 _CONFIGURATION: Final = (
     "The configuration, as a text that holds a JSON object. null: {}. Members srvaApiKey, apiKey and password are write-only: "
@@ -82,16 +83,18 @@ CHANNELS = Resource(ChannelKind, "/api/channel", Channel.of)
 _TAKEN: Final = {409: "Another channel sends to this publishing point of the built-in origin"}
 
 
-@routes.post("/", WRITE, response_model=Channel, respond=CHANNELS.respond, errors=_TAKEN)
-async def add_channel(request: Request, body: AddChannelRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
+@routes.post("/", dependencies=[WRITE], response_model=Channel)
+@rules(respond=CHANNELS.respond, errors=_TAKEN)
+async def add_channel(request: Request, body: AddChannelRequest, handlers: Service[ConfigurationHandlers]) -> Outcome[Record]:
     """Add a channel."""
     shares = Role.ADMIN in request.caller.roles
     return await handlers.register(ChannelKind, CHANNELS.values(body), invocation=request.invocation, shares=shares)
 
 
-@routes.put("/{id}", WRITE, response_model=Channel, respond=CHANNELS.respond, errors=_TAKEN)
+@routes.put("/{id}", dependencies=[WRITE], response_model=Channel)
+@rules(respond=CHANNELS.respond, errors=_TAKEN)
 async def update_channel(
-    request: Request, id: UUID, body: UpdateChannelRequest, handlers: ConfigurationHandlers
+    request: Request, id: UUID, body: UpdateChannelRequest, handlers: Service[ConfigurationHandlers]
 ) -> Outcome[Record]:
     """Change a channel. A key or password that is null or absent keeps its value; "" clears it."""
     shares = Role.ADMIN in request.caller.roles

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Label, Text, Wire
 from api.media.custom_property import (
     MAX_PROPERTIES,
@@ -255,7 +256,7 @@ class ChapterPointPropertyCloneQuery(CloneQuery):
     target_id: UUID = Field(alias="targetChapterId", description="The chapter point to copy to; required.")
 
 
-routes = Router("/chapterpoint", tag="Chapter points", surface=MEDIA)
+routes = APIRouter(prefix="/api/chapterpoint", tags=["Chapter points"], route_class=MediaRoute)
 
 POINTS = Resource(ChapterPointRecord, "/api/chapterpoint", ChapterPoint.of)
 PROPERTIES = OwnedProperties(
@@ -269,68 +270,81 @@ PROPERTIES = OwnedProperties(
 custom_properties = property_routes(PROPERTIES)
 
 
-async def chapter_point_written(request: Request, outcome: Outcome[Any], history: RecordHistory) -> Response:
+async def chapter_point_written(request: Request, outcome: Outcome[Any], history: Service[RecordHistory]) -> Response:
     point = RecordRow.of(outcome.aggregate)
-    return Response(200, await chapter_point_with_children(history.at(outcome.as_of), point), etag=point.version)
+    return Response(await chapter_point_with_children(history.at(outcome.as_of), point), etag=point.version)
 
 
-@routes.post("/", WRITE, response_model=ChapterPoint, absent=404, respond=chapter_point_written)
-async def put_chapter_point(request: Request, body: PutChapterPointRequest, handlers: ChapterPointHandlers) -> Outcome[Record]:
+@routes.post("/", dependencies=[WRITE], response_model=ChapterPoint)
+@rules(absent=404, respond=chapter_point_written)
+async def put_chapter_point(
+    request: Request, body: PutChapterPointRequest, handlers: Service[ChapterPointHandlers]
+) -> Outcome[Record]:
     """Add a chapter point, or change the one with this id. Its propertyModels are added or changed with it; none is removed."""
     properties = [PropertyChange(None, model.model_dump(exclude_unset=True)) for model in body.property_models or ()]
     return await handlers.add_or_change(body.id, POINTS.values(body), properties=properties, invocation=request.invocation)
 
 
-@routes.get("/{id}", READ, response_model=ChapterPoint, name="get_chapter_point")
+@routes.get("/{id}", dependencies=[READ], response_model=ChapterPoint, name="get_chapter_point")
 async def chapter_point_by_id(
-    request: Request, id: UUID, query: FreshQuery, records: RecordQueries, history: RecordHistory
+    request: Request,
+    id: UUID,
+    query: Annotated[FreshQuery, Query()],
+    records: Service[RecordQueries],
+    history: Service[RecordHistory],
 ) -> Response:
     """The chapter point with this id and the points below it."""
     point = await records.require(ChapterPointRecord.KIND, id)
-    return Response(200, await chapter_point_with_children(history.at(None), point), etag=point.version)
+    return Response(await chapter_point_with_children(history.at(None), point), etag=point.version)
 
 
-@routes.get("/event/{eventId}", READ, response_model=list[ChapterPoint], absent=None, name="list_chapter_points_of_event")
+@routes.get("/event/{eventId}", dependencies=[READ], response_model=list[ChapterPoint], name="list_chapter_points_of_event")
+@rules(absent="never")
 async def chapter_points_of_event(
     request: Request,
-    event_id: UUID,
-    query: FreshQuery,
-    events: EventQueries,
-    records: RecordQueries,
-    properties: PropertyQueries,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[FreshQuery, Query()],
+    events: Service[EventQueries],
+    records: Service[RecordQueries],
+    properties: Service[PropertyQueries],
 ) -> Response:
     """The chapter points of an Event by startTime, each with the points below it; an empty list for an unknown Event."""
     points = await _points_of_event(event_id, events, records=records)
     owned = await properties.of_owners(ChapterPointPropertyRecord.KIND, [point.id for point in points])
-    return Response(200, ChapterPointTrees(points).all(owned))
+    return Response(ChapterPointTrees(points).all(owned))
 
 
-async def chapter_point_deleted(request: Request, outcome: Outcome[Any], history: RecordHistory) -> Response:
+async def chapter_point_deleted(request: Request, outcome: Outcome[Any], history: Service[RecordHistory]) -> Response:
     """Return the deleted point with its properties and the points below it as they were before the deletion."""
     point = RecordRow.of(outcome.aggregate)
-    return Response(200, await chapter_point_with_children(history.at(outcome.before), point), etag=point.version)
+    return Response(await chapter_point_with_children(history.at(outcome.before), point), etag=point.version)
 
 
-@routes.delete("/{id}", WRITE, response_model=ChapterPoint, respond=chapter_point_deleted)
-async def delete_chapter_point(request: Request, id: UUID, handlers: ChapterPointHandlers) -> Outcome[Record]:
+@routes.delete("/{id}", dependencies=[WRITE], response_model=ChapterPoint)
+@rules(respond=chapter_point_deleted)
+async def delete_chapter_point(request: Request, id: UUID, handlers: Service[ChapterPointHandlers]) -> Outcome[Record]:
     """Delete a chapter point with its properties; the points below it move up. The response shows its last state."""
     return await handlers.delete(id, invocation=request.invocation)
 
 
 @routes.get(
     "/customproperty/event/{eventId}",
-    READ,
+    dependencies=[READ],
     response_model=list[ChapterPointProperty],
-    absent=None,
     name="list_chapter_point_properties_of_event",
 )
+@rules(absent="never")
 async def chapter_point_properties_of_event(
-    request: Request, event_id: UUID, events: EventQueries, records: RecordQueries, properties: PropertyQueries
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    events: Service[EventQueries],
+    records: Service[RecordQueries],
+    properties: Service[PropertyQueries],
 ) -> Response:
     """The properties of all chapter points of an Event, in the order of the points."""
     ordered = [point.id for point in in_order(await _points_of_event(event_id, events, records=records))]
     owned = await properties.of_owners(ChapterPointPropertyRecord.KIND, ordered)
-    return Response(200, [ChapterPointProperty.of(row) for point in ordered for row in owned.get(point, ())])
+    return Response([ChapterPointProperty.of(row) for point in ordered for row in owned.get(point, ())])
 
 
 async def _points_of_event(event_id: UUID, events: EventQueries, *, records: RecordQueries) -> list[RecordRow]:

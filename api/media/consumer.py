@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import ADMIN, READ, WRITE
 from api.kernel.pages import Whole
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Between, Instant, Integer, Wire
 from domain.client.aggregate import Client
 from domain.kernel.errors import Conflict, Malformed, NotFound
@@ -29,7 +30,7 @@ from projections.consumers.queries import ConsumerQueries, ConsumerStatus, Membe
 from projections.kernel.database.database import Database
 from projections.kernel.database.page import LARGEST
 
-routes = Router("/consumer", tag="Consumers", surface=MEDIA)
+routes = APIRouter(prefix="/api/consumer", tags=["Consumers"], route_class=MediaRoute)
 
 
 class ConsumerMember(Wire):
@@ -145,30 +146,39 @@ class ReplayQuery(Wire):
     id: str | None = Field(None, description="The id of the aggregate to retry; together with aggregate.")
 
 
-@routes.get("/", READ, response_model=list[Consumer])
-async def list_consumers(request: Request, consumers: ConsumerQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=list[Consumer])
+async def list_consumers(request: Request, consumers: Service[ConsumerQueries]) -> Response:
     """Every consumer with its lag, the processes that run it, and the number of records that it could not process."""
     members = await consumers.members()
-    return Response(200, [Consumer.of(status, members.get(status.name, ())) for status in await consumers.all()])
+    return Response([Consumer.of(status, members.get(status.name, ())) for status in await consumers.all()])
 
 
-@routes.get("/{name}/parked/", READ, response_model=list[ParkedRecord])
+@routes.get("/{name}/parked/", dependencies=[READ], response_model=list[ParkedRecord])
 async def list_parked_records(
-    request: Request, name: str, query: ParkedRecordsQuery, consumers: ConsumerQueries, parked: ParkedRecords
+    request: Request,
+    name: str,
+    query: Annotated[ParkedRecordsQuery, Query()],
+    consumers: Service[ConsumerQueries],
+    parked: Service[ParkedRecords],
 ) -> Response:
     """The records that a consumer could not process, by position, up to 1000 at once."""
     await _check_exists(name, consumers)
     page = await parked.page(name, after=query.after, limit=min(query.page_size, LARGEST))
-    return Response(200, [ParkedRecord.of(record) for record in page])
+    return Response([ParkedRecord.of(record) for record in page])
 
 
 async def replay_requested(request: Request, outcome: Outcome[Any]) -> Response:
-    return Response(200, RequestedReplay.model_construct(replaying=outcome.result["replaying"]))
+    return Response(RequestedReplay.model_construct(replaying=outcome.result["replaying"]))
 
 
-@routes.post("/{name}/parked/replay/", WRITE, response_model=RequestedReplay, if_match=False, respond=replay_requested)
+@routes.post("/{name}/parked/replay/", dependencies=[WRITE], response_model=RequestedReplay)
+@rules(if_match=False, respond=replay_requested)
 async def replay_parked_records(
-    request: Request, name: str, query: ReplayQuery, consumers: ConsumerQueries, parked: ParkedRecords
+    request: Request,
+    name: str,
+    query: Annotated[ReplayQuery, Query()],
+    consumers: Service[ConsumerQueries],
+    parked: Service[ParkedRecords],
 ) -> Outcome[Any]:
     """Let the consumer retry its parked records in order: all of them, or those of one aggregate."""
     stream = _stream(query)
@@ -177,11 +187,14 @@ async def replay_parked_records(
 
 
 async def consumer_forgotten(request: Request, outcome: Outcome[Any]) -> Response:
-    return Response(200, ForgottenConsumer.model_construct(**outcome.result))
+    return Response(ForgottenConsumer.model_construct(**outcome.result))
 
 
-@routes.delete("/{name}", ADMIN, response_model=ForgottenConsumer, if_match=False, respond=consumer_forgotten)
-async def forget_consumer(request: Request, name: str, consumers: ConsumerQueries, database: Database) -> Outcome[Any]:
+@routes.delete("/{name}", dependencies=[ADMIN], response_model=ForgottenConsumer)
+@rules(if_match=False, respond=consumer_forgotten)
+async def forget_consumer(
+    request: Request, name: str, consumers: Service[ConsumerQueries], database: Service[Database]
+) -> Outcome[Any]:
     """Remove a consumer that no longer runs, with its parked records.
 
     A consumer that follows the log would begin again at its first event, so only the relay to a Kafka cluster and consumers that

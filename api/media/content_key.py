@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import READ
 from api.kernel.pages import Whole, next_page
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Wire
 from domain.content_key.aggregate import LONGEST_ID
 from projections.content_key.queries import ContentKeyQueries, ContentKeyRow
 from projections.kernel.database.page import Page, Window
 
-routes = Router("/contentkey", tag="Content keys", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/contentkey", tags=["Content keys"], route_class=UnstoredMediaRoute)
 
 
 class ContentKey(Wire):
@@ -86,9 +87,11 @@ class ContentKeyQuery(Wire):
     )
 
 
-@routes.get("/", READ, response_model=ContentKeyCollection)
-async def list_content_keys(request: Request, query: ContentKeyQuery, keys: ContentKeyQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=ContentKeyCollection)
+async def list_content_keys(
+    request: Request, query: Annotated[ContentKeyQuery, Query()], keys: Service[ContentKeyQueries]
+) -> Response:
     """The content keys of a content id, by client and in the order of issue. The keys themselves are never shown."""
     window = Window(query.page_size, query.page_number)
     page = await keys.of_content(query.content_id, client=query.client, window=window)
-    return Response(200, ContentKeyCollection.of(page), headers=next_page(request, page))
+    return Response(ContentKeyCollection.of(page), headers=next_page(request, page))

@@ -8,13 +8,14 @@ from types import GenericAlias
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 
 from api.http.response import Response
-from api.http.router import Router, with_annotations
+from api.http.routing import Service, rules, with_annotations
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Text, Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
@@ -154,11 +155,11 @@ class OwnedProperties:
             remove_source=result["move"],
             custom_properties=copies,
         )
-        return Response(200, body, headers=_NOT_STORED)
+        return Response(body, headers=_NOT_STORED)
 
 
 async def respond_count(request: Request, outcome: Outcome[Record]) -> Response:
-    return Response(200, DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
+    return Response(DeletedCount.model_construct(deleted_count=outcome.result["deleted"]))
 
 
 def change_of(entry: PropertyEntry, *, where: str = "") -> PropertyChange:
@@ -167,10 +168,10 @@ def change_of(entry: PropertyEntry, *, where: str = "") -> PropertyChange:
     return PropertyChange(entry.id, {name: value for name, value in sent.items() if value is not None or name == "value"}, where)
 
 
-def property_routes(of: OwnedProperties) -> Router:
+def property_routes(of: OwnedProperties) -> APIRouter:
     """Return the routes that the properties of every kind of owner have."""
     owner = of.kind.LINKS["owner_id"].replace("_", " ").capitalize()
-    router = Router(of.resource.path.removeprefix(MEDIA.prefix), tag=f"{owner} custom properties", surface=MEDIA)
+    router = APIRouter(prefix=of.resource.path, tags=[f"{owner} custom properties"], route_class=MediaRoute)
     _declare_writes(router, of)
     _declare_clone(router, of)
     _declare_routes_by_id(router, of)
@@ -178,21 +179,23 @@ def property_routes(of: OwnedProperties) -> Router:
     return router
 
 
-def _declare_writes(router: Router, of: OwnedProperties) -> None:
+def _declare_writes(router: APIRouter, of: OwnedProperties) -> None:
     kind = of.kind
 
-    @router.post("/", WRITE, response_model=of.model, name=f"put_{kind.KIND}", absent=404, respond=of.resource.respond)
+    @router.post("/", dependencies=[WRITE], response_model=of.model, name=f"put_{kind.KIND}")
+    @rules(absent=404, respond=of.resource.respond)
     @with_annotations(body=of.request)
-    async def put_property(request: Request, body: PutPropertyRequest, handlers: PropertyHandlers) -> Outcome[Record]:
+    async def put_property(request: Request, body: PutPropertyRequest, handlers: Service[PropertyHandlers]) -> Outcome[Record]:
         """Add a property, or change the one with this id or, without an id, with this category and key."""
         return await handlers.add_or_change(
             kind, change_of(body), owner=body.owner_id, owner_field=of.owner_field, invocation=request.invocation
         )
 
-    @router.post(
-        "/bulk/{id}", WRITE, response_model=of.list_model, name=f"put_{kind.KIND}_list", if_match=False, respond=of.respond_all
-    )
-    async def put_properties(request: Request, id: UUID, body: PropertyEntries, handlers: PropertyHandlers) -> Outcome[Record]:
+    @router.post("/bulk/{id}", dependencies=[WRITE], response_model=of.list_model, name=f"put_{kind.KIND}_list")
+    @rules(if_match=False, respond=of.respond_all)
+    async def put_properties(
+        request: Request, id: UUID, body: PropertyEntries, handlers: Service[PropertyHandlers]
+    ) -> Outcome[Record]:
         """Add or change up to 1000 properties of one owner, all or none.
 
         Nothing is removed. If entries have the same id, or the same category and key, the last one counts.
@@ -201,10 +204,13 @@ def _declare_writes(router: Router, of: OwnedProperties) -> None:
         return await handlers.add_or_change_all(kind, id, changes=changes, invocation=request.invocation)
 
 
-def _declare_clone(router: Router, of: OwnedProperties) -> None:
-    @router.get("/clone/", WRITE, response_model=of.clone, absent=404, name=f"clone_{of.kind.KIND}_list", respond=of.respond_cloned)
-    @with_annotations(query=of.clone_query)
-    async def clone_properties(request: Request, query: CloneQuery, handlers: PropertyHandlers) -> Outcome[Record]:
+def _declare_clone(router: APIRouter, of: OwnedProperties) -> None:
+    @router.get("/clone/", dependencies=[WRITE], response_model=of.clone, name=f"clone_{of.kind.KIND}_list")
+    @rules(absent=404, respond=of.respond_cloned)
+    @with_annotations(query=Annotated[of.clone_query, Query()])
+    async def clone_properties(
+        request: Request, query: Annotated[CloneQuery, Query()], handlers: Service[PropertyHandlers]
+    ) -> Outcome[Record]:
         """Copy all properties of one owner to another; with removeSource, move them.
 
         This call writes: a property of the target with the same category and key takes the source's value.
@@ -214,29 +220,33 @@ def _declare_clone(router: Router, of: OwnedProperties) -> None:
         )
 
 
-def _declare_routes_by_id(router: Router, of: OwnedProperties) -> None:
-    @router.get("/{id}", READ, response_model=of.model, name=f"get_{of.kind.KIND}")
-    async def property_by_id(request: Request, id: UUID, properties: PropertyQueries) -> Response:
+def _declare_routes_by_id(router: APIRouter, of: OwnedProperties) -> None:
+    @router.get("/{id}", dependencies=[READ], response_model=of.model, name=f"get_{of.kind.KIND}")
+    async def property_by_id(request: Request, id: UUID, properties: Service[PropertyQueries]) -> Response:
         """The property with this id."""
         return of.resource.single(await properties.find(of.kind.KIND, id), id)
 
-    @router.delete("/{id}", WRITE, response_model=of.model, name=f"delete_{of.kind.KIND}", respond=of.resource.respond)
-    async def delete_property(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
+    @router.delete("/{id}", dependencies=[WRITE], response_model=of.model, name=f"delete_{of.kind.KIND}")
+    @rules(respond=of.resource.respond)
+    async def delete_property(request: Request, id: UUID, handlers: Service[RecordHandlers]) -> Outcome[Record]:
         """Delete a property. The response shows its last state."""
         return await handlers.delete(of.kind, id, invocation=request.invocation)
 
 
-def _declare_routes_by_filter(router: Router, of: OwnedProperties) -> None:
-    @router.get("/", READ, response_model=of.list_model, name=f"list_{of.kind.KIND}")
-    @with_annotations(query=of.query)
-    async def list_properties(request: Request, query: PropertyQuery, properties: PropertyQueries) -> Response:
+def _declare_routes_by_filter(router: APIRouter, of: OwnedProperties) -> None:
+    @router.get("/", dependencies=[READ], response_model=of.list_model, name=f"list_{of.kind.KIND}")
+    @with_annotations(query=Annotated[of.query, Query()])
+    async def list_properties(
+        request: Request, query: Annotated[PropertyQuery, Query()], properties: Service[PropertyQueries]
+    ) -> Response:
         """The properties that match every filter; without a filter, all."""
         return of.resource.listed(await properties.listed(of.kind.KIND, query.filter))
 
-    @router.delete(
-        "/", WRITE, response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list", if_match=False, respond=respond_count
-    )
-    @with_annotations(query=of.query)
-    async def delete_properties(request: Request, query: PropertyQuery, handlers: PropertyHandlers) -> Outcome[Record]:
+    @router.delete("/", dependencies=[WRITE], response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list")
+    @rules(if_match=False, respond=respond_count)
+    @with_annotations(query=Annotated[of.query, Query()])
+    async def delete_properties(
+        request: Request, query: Annotated[PropertyQuery, Query()], handlers: Service[PropertyHandlers]
+    ) -> Outcome[Record]:
         """Delete the properties that match every filter. At least one filter is required."""
         return await handlers.delete_matching(of.kind, query.filter, owner_field=of.owner_field, invocation=request.invocation)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import NO_CACHE, FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Listed, Name, NamedInt, Text, Wire
 from api.media.resource import Resource
 from domain.destination.handlers import DestinationHandlers
@@ -25,7 +26,7 @@ from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
 
-routes = Router("/media/destination", tag="Destinations", surface=MEDIA)
+routes = APIRouter(prefix="/api/media/destination", tags=["Destinations"], route_class=MediaRoute)
 
 _CONFIGURATION: Final = (
     "The configuration of the target, as a text that holds a JSON object. Its members depend on the target. Keys and passwords in "
@@ -121,14 +122,18 @@ def _values(body: UpdateDestinationRequest) -> dict[str, Any]:
     return values
 
 
-@routes.post("/", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
-async def add_destination(request: Request, body: AddDestinationRequest, handlers: DestinationHandlers) -> Outcome[Record]:
+@routes.post("/", dependencies=[WRITE], response_model=Destination)
+@rules(respond=DESTINATIONS.respond)
+async def add_destination(request: Request, body: AddDestinationRequest, handlers: Service[DestinationHandlers]) -> Outcome[Record]:
     """Add a destination. It is not active until it has been activated."""
     return await handlers.add(_values(body), invocation=request.invocation)
 
 
-@routes.put("/active/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
-async def set_destination_active(request: Request, id: UUID, query: ActiveQuery, handlers: DestinationHandlers) -> Outcome[Record]:
+@routes.put("/active/{id}", dependencies=[WRITE], response_model=Destination)
+@rules(respond=DESTINATIONS.respond)
+async def set_destination_active(
+    request: Request, id: UUID, query: Annotated[ActiveQuery, Query()], handlers: Service[DestinationHandlers]
+) -> Outcome[Record]:
     """Set or reset the active flag of a destination without testing the target."""
     return await handlers.set_active(id, query.active, invocation=request.invocation)
 
@@ -138,11 +143,12 @@ async def destination_tried(request: Request, outcome: Outcome[Record]) -> Respo
     description = fault or "The target was reached; publications can be sent to it."
     title = "Active" if fault is None else "Action required"
     body = Activation.model_construct(action_title=title, action_description=description, action_required=fault is not None)
-    return Response(200, body)
+    return Response(body)
 
 
-@routes.put("/activate/{id}", WRITE, response_model=Activation, absent=404, respond=destination_tried)
-async def activate_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
+@routes.put("/activate/{id}", dependencies=[WRITE], response_model=Activation)
+@rules(absent=404, respond=destination_tried)
+async def activate_destination(request: Request, id: UUID, handlers: Service[DestinationHandlers]) -> Outcome[Record]:
     """Test the target with its current configuration: connect, log in, and write and remove a file as a publication would.
 
     If that succeeds, the destination becomes active. Otherwise it stays unchanged and the response names the fault.
@@ -150,28 +156,34 @@ async def activate_destination(request: Request, id: UUID, handlers: Destination
     return await handlers.activate(id, invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
+@routes.put("/{id}", dependencies=[WRITE], response_model=Destination)
+@rules(respond=DESTINATIONS.respond)
 async def update_destination(
-    request: Request, id: UUID, body: UpdateDestinationRequest, handlers: DestinationHandlers
+    request: Request, id: UUID, body: UpdateDestinationRequest, handlers: Service[DestinationHandlers]
 ) -> Outcome[Record]:
     """Change a destination. A changed configuration or target is not active until it is activated again."""
     return await handlers.change(id, _values(body), invocation=request.invocation)
 
 
-@routes.get("/", READ, response_model=list[Destination])
-async def list_destinations(request: Request, query: DestinationsQuery, records: RecordQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=list[Destination])
+async def list_destinations(
+    request: Request, query: Annotated[DestinationsQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """Destinations, by name."""
     parts = records.parts(DestinationKind.KIND)
     return await DESTINATIONS.array([row for row in part if query.matches(row.details)] async for part in parts)
 
 
-@routes.get("/{id}", READ, response_model=Destination, name="get_destination")
-async def destination_by_id(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/{id}", dependencies=[READ], response_model=Destination, name="get_destination")
+async def destination_by_id(
+    request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """The destination with this id."""
     return DESTINATIONS.single(await records.find(DestinationKind.KIND, id), id)
 
 
-@routes.delete("/{id}", WRITE, response_model=Destination, respond=DESTINATIONS.respond)
-async def delete_destination(request: Request, id: UUID, handlers: DestinationHandlers) -> Outcome[Record]:
+@routes.delete("/{id}", dependencies=[WRITE], response_model=Destination)
+@rules(respond=DESTINATIONS.respond)
+async def delete_destination(request: Request, id: UUID, handlers: Service[DestinationHandlers]) -> Outcome[Record]:
     """Delete a destination with its properties and publications; 409 while one of the publications is running."""
     return await handlers.delete(id, invocation=request.invocation)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Text, Wire
 from api.media.custom_property import DeletedCount, PropertyEntry, PropertyName, change_of, respond_count
 from api.media.resource import Resource
@@ -21,7 +23,7 @@ from domain.record.ports import PropertyFilter, RecordRow
 from domain.record.record import Record
 from projections.custom_property.queries import PropertyQueries
 
-routes = Router("/media/destinationproperty", tag="Destination properties", surface=MEDIA)
+routes = APIRouter(prefix="/api/media/destinationproperty", tags=["Destination properties"], route_class=MediaRoute)
 
 
 class PutDestinationPropertyRequest(PropertyEntry):
@@ -91,31 +93,39 @@ class FilterQuery(Wire):
 PROPERTIES = Resource(PropertyKind, "/api/media/destinationproperty", DestinationProperty.of)
 
 
-@routes.post("/", WRITE, response_model=DestinationProperty, absent=404, respond=PROPERTIES.respond)
+@routes.post("/", dependencies=[WRITE], response_model=DestinationProperty)
+@rules(absent=404, respond=PROPERTIES.respond)
 async def put_destination_property(
-    request: Request, body: PutDestinationPropertyRequest, handlers: DestinationPropertyHandlers
+    request: Request, body: PutDestinationPropertyRequest, handlers: Service[DestinationPropertyHandlers]
 ) -> Outcome[Record]:
     """Add a property, or change the one with this id or, without an id, with this category and key."""
     return await handlers.put(change_of(body), destination=body.destination_id, invocation=request.invocation)
 
 
-@routes.get("/all/{destinationId}", READ, response_model=list[DestinationProperty], absent=None)
+@routes.get("/all/{destinationId}", dependencies=[READ], response_model=list[DestinationProperty])
+@rules(absent="never")
 async def list_destination_properties(
-    request: Request, destination_id: UUID, query: FilterQuery, properties: PropertyQueries
+    request: Request,
+    destination_id: Annotated[UUID, Path(alias="destinationId")],
+    query: Annotated[FilterQuery, Query()],
+    properties: Service[PropertyQueries],
 ) -> Response:
     """The properties of a destination that match every filter."""
     return PROPERTIES.listed(await properties.listed(PropertyKind.KIND, query.filter(destination_id)))
 
 
-@routes.get("/id/{id}", READ, response_model=DestinationProperty, name="get_destination_property")
-async def destination_property_by_id(request: Request, id: UUID, properties: PropertyQueries) -> Response:
+@routes.get("/id/{id}", dependencies=[READ], response_model=DestinationProperty, name="get_destination_property")
+async def destination_property_by_id(request: Request, id: UUID, properties: Service[PropertyQueries]) -> Response:
     """The property with this id."""
     return PROPERTIES.single(await properties.find(PropertyKind.KIND, id), id)
 
 
-@routes.get("/{destinationId}", READ, response_model=DestinationProperty, name="get_destination_property_by_pair")
+@routes.get("/{destinationId}", dependencies=[READ], response_model=DestinationProperty, name="get_destination_property_by_pair")
 async def destination_property_by_pair(
-    request: Request, destination_id: UUID, query: PairQuery, properties: PropertyQueries
+    request: Request,
+    destination_id: Annotated[UUID, Path(alias="destinationId")],
+    query: Annotated[PairQuery, Query()],
+    properties: Service[PropertyQueries],
 ) -> Response:
     """The property of a destination with this category and key."""
     selection = PropertyFilter(owner_id=str(destination_id), category=query.category, key=query.key)
@@ -123,17 +133,25 @@ async def destination_property_by_pair(
     return PROPERTIES.single(rows[0] if rows else None, destination_id)
 
 
-@routes.delete("/{destinationId}", WRITE, response_model=DestinationProperty, respond=PROPERTIES.respond)
+@routes.delete("/{destinationId}", dependencies=[WRITE], response_model=DestinationProperty)
+@rules(respond=PROPERTIES.respond)
 async def delete_destination_property(
-    request: Request, destination_id: UUID, query: PairQuery, handlers: DestinationPropertyHandlers
+    request: Request,
+    destination_id: Annotated[UUID, Path(alias="destinationId")],
+    query: Annotated[PairQuery, Query()],
+    handlers: Service[DestinationPropertyHandlers],
 ) -> Outcome[Record]:
     """Delete the property of a destination with this category and key. The response shows its last state."""
     return await handlers.delete_pair(destination_id, category=query.category, key=query.key, invocation=request.invocation)
 
 
-@routes.delete("/all/{destinationId}", WRITE, response_model=DeletedCount, absent=404, if_match=False, respond=respond_count)
+@routes.delete("/all/{destinationId}", dependencies=[WRITE], response_model=DeletedCount)
+@rules(absent=404, if_match=False, respond=respond_count)
 async def delete_destination_properties(
-    request: Request, destination_id: UUID, query: FilterQuery, handlers: DestinationPropertyHandlers
+    request: Request,
+    destination_id: Annotated[UUID, Path(alias="destinationId")],
+    query: Annotated[FilterQuery, Query()],
+    handlers: Service[DestinationPropertyHandlers],
 ) -> Outcome[Record]:
     """Delete the properties of a destination that match every filter; without a filter, all."""
     return await handlers.delete_matching(query.filter(destination_id), invocation=request.invocation)

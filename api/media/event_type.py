@@ -6,13 +6,14 @@ import re
 from typing import Annotated
 from uuid import UUID
 
+from fastapi import APIRouter
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Label, Name, Wire
 from api.media.event.responses import Event
 from api.media.event.routes import event_written
@@ -24,7 +25,7 @@ from domain.kernel.ports import Outcome
 from domain.record.kinds.event_type import EventType as EventTypeRecord
 from domain.record.ports import RecordRow
 
-routes = Router("/eventtype", tag="Event types", surface=MEDIA)
+routes = APIRouter(prefix="/api/eventtype", tags=["Event types"], route_class=MediaRoute)
 
 _COLOUR = "^(#([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6}))?$"
 
@@ -86,7 +87,10 @@ EVENT_TYPES = Resource(EventTypeRecord, "/api/eventtype", EventType.of)
 )
 
 
-@routes.put("/event/{id}", WRITE, response_model=Event, respond=event_written)
-async def set_type_of_event(request: Request, id: UUID, body: SetEventTypeRequest, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.put("/event/{id}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
+async def set_type_of_event(
+    request: Request, id: UUID, body: SetEventTypeRequest, handlers: Service[EventHandlers]
+) -> Outcome[MediaEvent]:
     """Set or remove the type of an Event. The response is the Event."""
     return await handlers.set_event_type(id, body.event_type_id, invocation=request.invocation)

@@ -6,15 +6,17 @@ must not import Events.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from fastapi import APIRouter, Query
+
 from api.http.response import Response
-from api.http.router import Router, with_doc
+from api.http.routing import Service, rules, with_doc
 from api.kernel.auth import READ
 from api.kernel.pages import PageQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.media.event.presenter import EventPresenter
 from api.media.event.responses import EventCollection
 from domain.record.kinds.category import Category
@@ -26,15 +28,20 @@ from projections.event.filters import EventFilter
 from projections.event.queries import EventQueries
 
 
-def events_of(kind: type[Record], *, path: str, tag: str) -> Router:
+def events_of(kind: type[Record], *, path: str, tag: str) -> APIRouter:
     """Return the route of one kind, for which `EventFilter` must have an id."""
-    router = Router(path, tag=tag, surface=MEDIA)
+    router = APIRouter(prefix=f"/api{path}", tags=[tag], route_class=MediaRoute)
     noun = kind.KIND.replace("_", " ")
 
-    @router.get("/{id}/events/", READ, response_model=EventCollection, absent=None, name=f"list_events_of_{kind.KIND}")
+    @router.get("/{id}/events/", dependencies=[READ], response_model=EventCollection, name=f"list_events_of_{kind.KIND}")
+    @rules(absent="never")
     @with_doc(f"The Events of {'an' if noun[0] in 'aeiou' else 'a'} {noun}, by scheduled start.")
     async def events_of_record(
-        request: Request, id: UUID, query: PageQuery, events: EventQueries, presenter: EventPresenter
+        request: Request,
+        id: UUID,
+        query: Annotated[PageQuery, Query()],
+        events: Service[EventQueries],
+        presenter: Service[EventPresenter],
     ) -> Response:
         link: dict[str, Any] = {f"{kind.KIND}_id": id}
         return await presenter.page(request, await events.page(EventFilter(**link, descending=query.order, window=query.window)))

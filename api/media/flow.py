@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
@@ -24,7 +25,7 @@ from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
 
-routes = Router("/flow", tag="Flows", surface=MEDIA)
+routes = APIRouter(prefix="/api/flow", tags=["Flows"], route_class=MediaRoute)
 
 _CONFIGURATION: Final = (
     "The configuration, as a text that holds a JSON object with `flows`; required for a new flow. null leaves it unchanged. "
@@ -161,20 +162,28 @@ FLOWS = Resource(FlowKind, "/api/flow", Flow.of)
 StandardRoutes(routes, FLOWS, Flow, absent=204).delete().list().by_id()
 
 
-@routes.post("/", WRITE, response_model=Flow, respond=FLOWS.respond)
-async def add_or_update_flow(request: Request, body: AddOrUpdateFlowRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
+@routes.post("/", dependencies=[WRITE], response_model=Flow)
+@rules(respond=FLOWS.respond)
+async def add_or_update_flow(
+    request: Request, body: AddOrUpdateFlowRequest, handlers: Service[ConfigurationHandlers]
+) -> Outcome[Record]:
     """Add a flow, or update the flow with this id."""
     return await handlers.register(FlowKind, FLOWS.values(body), key=body.id, invocation=request.invocation)
 
 
-@routes.put("/{id}", WRITE, response_model=Flow, respond=FLOWS.respond)
-async def update_flow(request: Request, id: UUID, body: UpdateFlowRequest, handlers: ConfigurationHandlers) -> Outcome[Record]:
+@routes.put("/{id}", dependencies=[WRITE], response_model=Flow)
+@rules(respond=FLOWS.respond)
+async def update_flow(
+    request: Request, id: UUID, body: UpdateFlowRequest, handlers: Service[ConfigurationHandlers]
+) -> Outcome[Record]:
     """Change a flow. A key that is null or absent keeps its value; "" clears it."""
     return await handlers.amend(FlowKind, id, values=FLOWS.values(body), invocation=request.invocation)
 
 
-@routes.get("/taskengines/{id}", READ, response_model=TaskEngine)
-async def get_task_engine(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/taskengines/{id}", dependencies=[READ], response_model=TaskEngine)
+async def get_task_engine(
+    request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """The first configuration of a flow as one object, without its keys."""
     flow = await records.require(FlowKind.KIND, id)
-    return Response(200, TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version, settled=True)
+    return Response(TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version, settled=True)

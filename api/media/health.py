@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from fastapi import APIRouter
 from pydantic import Field
 
 from api.http.errors import Failure
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.http.surface import problem
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.version import four_part, product_version
 from api.kernel.wire import Wire
 from domain.kernel.errors import Unavailable
@@ -23,7 +24,7 @@ from projections.kernel.database.database import Database
 from projections.log.reader import head
 from workers.ports.media import Transcoder
 
-routes = Router("/health", tag="Health", surface=MEDIA)
+routes = APIRouter(prefix="/api/health", tags=["Health"], route_class=MediaRoute)
 
 T = TypeVar("T")
 _OK = "ok"
@@ -80,22 +81,21 @@ class Health:
             return None, fault.what
 
 
-@routes.get("/", READ, response_model=ServiceHealth)
-async def get_service_health(request: Request, health: Health) -> Response:
+@routes.get("/", dependencies=[READ], response_model=ServiceHealth)
+async def get_service_health(request: Request, health: Service[Health]) -> Response:
     """The health of the API, the transcoder and the database; 503, a problem with the same members, if one of them fails.
 
     Also names the consumers that read the log because the broker is unavailable.
     """
     report = await health.report()
     if all(report[part] == _OK for part in _NEEDED):
-        return Response(200, report, headers=(_NEVER_STORED,))
-    response = problem(Failure(503, "The service is not operational.", "unhealthy", headers=(_NEVER_STORED, _RETRY)), request)
-    response.body |= report
-    return response
+        return Response(report, headers=(_NEVER_STORED,))
+    failure = Failure(503, "The service is not operational.", "unhealthy", headers=(_NEVER_STORED, _RETRY))
+    return problem(failure, request, **report)
 
 
-@routes.get("/version", READ, response_model=ServiceVersion)
-async def get_service_version(request: Request, health: Health) -> Response:
+@routes.get("/version", dependencies=[READ], response_model=ServiceVersion)
+async def get_service_version(request: Request, health: Service[Health]) -> Response:
     """The calling client, the host of the service, and its version in four parts."""
     version = four_part(product_version())
     shown = ServiceVersion.model_construct(
@@ -105,4 +105,4 @@ async def get_service_version(request: Request, health: Health) -> Response:
         file_version=version,
         product_version=version,
     )
-    return Response(200, shown)
+    return Response(shown)

@@ -16,5 +16,5 @@ _HEADERS: Final = (("cache-control", "no-store"),)
 def checked(shown: Any, *, has_findings: bool) -> Response:
     """Return the response of a check. `found` is True if there is something to report."""
     if has_findings:
-        return Response(FOUND, shown, headers=_HEADERS, reason=_WORDS)
-    return Response(200, shown, headers=_HEADERS)
+        return Response(shown, FOUND, headers=_HEADERS, reason=_WORDS)
+    return Response(shown, headers=_HEADERS)

@@ -10,13 +10,14 @@ from datetime import datetime
 from time import monotonic
 from typing import Final
 
+from fastapi import APIRouter
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.kernel.wire import Instant, Wire
 from api.media.attention import Attention, attention
 from api.media.consumer import Consumer
@@ -50,7 +51,7 @@ from projections.session.store import SessionQueries
 from projections.vault.master_keys import unreadable_secrets
 from projections.webhook.queries import DeliveryQueries
 
-routes = Router("/health/overview", tag="Health", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/health/overview", tags=["Health"], route_class=UnstoredMediaRoute)
 
 FRESH: Final = 1.0
 """Seconds for which one reading answers all callers."""
@@ -221,10 +222,10 @@ class Overview:
         return DeliveriesState(pending=backlog.pending, due=backlog.due, in_flight=backlog.in_flight, oldest_seconds=backlog.oldest)
 
 
-@routes.get("/", READ, response_model=HealthOverview)
-async def get_health_overview(request: Request, overview: Overview) -> Response:
+@routes.get("/", dependencies=[READ], response_model=HealthOverview)
+async def get_health_overview(request: Request, overview: Service[Overview]) -> Response:
     """The state of the whole installation, and one sample per minute of the last hour.
 
     One reading answers all callers within a second.
     """
-    return Response(200, await overview.now())
+    return Response(await overview.now())

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Label, Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
@@ -26,7 +27,7 @@ from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
 
-routes = Router("/infrastructureprofile", tag="Infrastructure Profiles", surface=MEDIA)
+routes = APIRouter(prefix="/api/infrastructureprofile", tags=["Infrastructure Profiles"], route_class=MediaRoute)
 
 _EXAMPLE: Final = (
     '{"request":{"options":{"deploymentType":"static"},"resources":[{"name":"origin-1","type":"origin"},'
@@ -82,16 +83,18 @@ PROFILES = Resource(ProfileKind, "/api/infrastructureprofile", InfrastructurePro
 StandardRoutes(routes, PROFILES, InfrastructureProfile).list().by_id()
 
 
-@routes.post("/", WRITE, response_model=InfrastructureProfile, absent=404, respond=PROFILES.respond)
+@routes.post("/", dependencies=[WRITE], response_model=InfrastructureProfile)
+@rules(absent=404, respond=PROFILES.respond)
 async def add_or_update_infrastructure_profile(
-    request: Request, body: AddOrUpdateInfrastructureProfileRequest, handlers: ProfileHandlers
+    request: Request, body: AddOrUpdateInfrastructureProfileRequest, handlers: Service[ProfileHandlers]
 ) -> Outcome[Record]:
     """Add an infrastructure profile, or update the profile with this id."""
     return await handlers.add_or_update(body.id, PROFILES.values(body), invocation=request.invocation)
 
 
-@routes.delete("/{id}", WRITE, response_model=InfrastructureProfile, absent=None, respond=PROFILES.respond)
-async def delete_infrastructure_profile(request: Request, id: UUID, handlers: RecordHandlers) -> Outcome[Record]:
+@routes.delete("/{id}", dependencies=[WRITE], response_model=InfrastructureProfile)
+@rules(absent="never", respond=PROFILES.respond)
+async def delete_infrastructure_profile(request: Request, id: UUID, handlers: Service[RecordHandlers]) -> Outcome[Record]:
     """Delete an infrastructure profile that no Event uses. The response shows its last state."""
     try:
         return await handlers.delete(ProfileKind, id, invocation=request.invocation)
@@ -99,17 +102,20 @@ async def delete_infrastructure_profile(request: Request, id: UUID, handlers: Re
         raise Malformed.at("id", "there is no such infrastructure profile") from None
 
 
-@routes.get("/reference/", READ, response_model=InfrastructureProfile, absent=404)
+@routes.get("/reference/", dependencies=[READ], response_model=InfrastructureProfile)
+@rules(absent=404)
 async def get_infrastructure_profile_by_reference(
-    request: Request, query: ProfileReferenceQuery, records: RecordQueries
+    request: Request, query: Annotated[ProfileReferenceQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """The infrastructure profile with this reference id."""
     profile = await records.by_reference(ProfileKind.KIND, query.reference_id)
     return PROFILES.single(profile, query.reference_id)
 
 
-@routes.get("/resources/{id}", READ, response_model=list[dict[str, Any]])
-async def list_infrastructure_profile_resources(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/resources/{id}", dependencies=[READ], response_model=list[dict[str, Any]])
+async def list_infrastructure_profile_resources(
+    request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """The resources of an infrastructure profile, as they were sent."""
     profile = await records.require(ProfileKind.KIND, id)
-    return Response(200, resources(profile.details.configuration_json), etag=profile.version, settled=True)
+    return Response(resources(profile.details.configuration_json), etag=profile.version, settled=True)

@@ -7,19 +7,20 @@ from datetime import datetime, timedelta
 from typing import Annotated, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field, RootModel
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Between, Instant, Integer, Wire
 from api.media.health_finding import FOUND, checked
 from domain.kernel.clock import Clock, iso
 from projections.event.queries import EventQueries
 
-routes = Router("/health/live", tag="Health", surface=MEDIA)
+routes = APIRouter(prefix="/api/health/live", tags=["Health"], route_class=MediaRoute)
 
 _MOST: Final = 1000
 _LONGEST: Final = 1_000_000
@@ -81,8 +82,11 @@ def _response(late: dict[str, str]) -> Response:
     return checked(late, has_findings=bool(late))
 
 
-@routes.get("/stream/notstarted/", READ, response_model=LateEvents, answers=_ANSWERS)
-async def check_events_have_started(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+@routes.get("/stream/notstarted/", dependencies=[READ], response_model=LateEvents)
+@rules(answers=_ANSWERS)
+async def check_events_have_started(
+    request: Request, query: Annotated[MinutesQuery, Query()], health: Service[LiveHealth]
+) -> Response:
     """Check that Events started in time; 415 with the scheduled starts of those that did not.
 
     A late Event should have started longer ago than the buffer, was never live, is not video on demand, and its scheduled end,
@@ -92,8 +96,11 @@ async def check_events_have_started(request: Request, query: MinutesQuery, healt
     return _response(await health.not_started(timedelta(minutes=query.buffer)))
 
 
-@routes.get("/stream/notstopped/", READ, response_model=LateEvents, answers=_ANSWERS)
-async def check_events_have_stopped(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+@routes.get("/stream/notstopped/", dependencies=[READ], response_model=LateEvents)
+@rules(answers=_ANSWERS)
+async def check_events_have_stopped(
+    request: Request, query: Annotated[MinutesQuery, Query()], health: Service[LiveHealth]
+) -> Response:
     """Check that Events stopped in time; 415 with the scheduled ends of those that did not.
 
     A late Event should have ended longer ago than the buffer and is still live. At most 1000 Events are listed, those that have
@@ -102,8 +109,9 @@ async def check_events_have_stopped(request: Request, query: MinutesQuery, healt
     return _response(await health.not_stopped(timedelta(minutes=query.buffer)))
 
 
-@routes.get("/stream/notlive2vod/", READ, response_model=LateEvents, answers=_ANSWERS)
-async def check_vod_is_made(request: Request, query: HoursQuery, health: LiveHealth) -> Response:
+@routes.get("/stream/notlive2vod/", dependencies=[READ], response_model=LateEvents)
+@rules(answers=_ANSWERS)
+async def check_vod_is_made(request: Request, query: Annotated[HoursQuery, Query()], health: Service[LiveHealth]) -> Response:
     """Check that captured Events became video on demand in time; 415 with the scheduled ends of those that did not.
 
     A late Event was live, its capture was requested by a job or by `captureOnStop` of its flow, it should have ended longer ago
@@ -113,8 +121,11 @@ async def check_vod_is_made(request: Request, query: HoursQuery, health: LiveHea
     return _response(await health.without_vod(timedelta(hours=query.buffer)))
 
 
-@routes.get("/dynamic/stream/notprovisioned/", READ, response_model=LateEvents, answers=_ANSWERS)
-async def check_events_are_provisioned(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+@routes.get("/dynamic/stream/notprovisioned/", dependencies=[READ], response_model=LateEvents)
+@rules(answers=_ANSWERS)
+async def check_events_are_provisioned(
+    request: Request, query: Annotated[MinutesQuery, Query()], health: Service[LiveHealth]
+) -> Response:
     """Check that Events were provisioned in time; 415 with the scheduled times of those that were not.
 
     The `scheduledProvisionAt` of a late Event is longer ago than the buffer and the Event has no infrastructure, whatever its
@@ -124,8 +135,11 @@ async def check_events_are_provisioned(request: Request, query: MinutesQuery, he
     return _response(await health.not_provisioned(timedelta(minutes=query.buffer)))
 
 
-@routes.get("/dynamic/stream/notterminated/", READ, response_model=LateEvents, answers=_ANSWERS)
-async def check_events_are_terminated(request: Request, query: MinutesQuery, health: LiveHealth) -> Response:
+@routes.get("/dynamic/stream/notterminated/", dependencies=[READ], response_model=LateEvents)
+@rules(answers=_ANSWERS)
+async def check_events_are_terminated(
+    request: Request, query: Annotated[MinutesQuery, Query()], health: Service[LiveHealth]
+) -> Response:
     """Check that the infrastructure of Events was terminated in time; 415 with the scheduled times of the late Events.
 
     The `scheduledTerminateAt` of a late Event is longer ago than the buffer and its infrastructure is neither TERMINATED nor

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from fastapi import APIRouter, Path
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Instant, Wire
 from domain.event.aggregate import MediaEvent
 from domain.kernel.errors import NotFound
 from projections.publishing_point.queries import PointStates
 from projections.session.store import SessionQueries, SessionRow
 
-routes = Router("/health/live", tag="Health", surface=MEDIA)
+routes = APIRouter(prefix="/api/health/live", tags=["Health"], route_class=MediaRoute)
 
 
 class SessionEncoder(Wire):
@@ -84,12 +85,15 @@ class EncoderSession(Wire):
         )
 
 
-@routes.get("/session/event/{eventId}", READ, response_model=list[EncoderSession])
+@routes.get("/session/event/{eventId}", dependencies=[READ], response_model=list[EncoderSession])
 async def get_encoder_sessions_of_event(
-    request: Request, event_id: UUID, sessions: SessionQueries, points: PointStates
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    sessions: Service[SessionQueries],
+    points: Service[PointStates],
 ) -> Response:
     """The current or last encoder sessions of an Event, the latest first; an empty list if none ran."""
     if await points.of_event(event_id) is None:
         raise NotFound(MediaEvent.KIND, str(event_id))
     shown = [EncoderSession.of(row) for row in await sessions.of_event(event_id)]
-    return Response(200, shown, headers=(("cache-control", "no-store"),))
+    return Response(shown, headers=(("cache-control", "no-store"),))

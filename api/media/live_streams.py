@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field, RootModel
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Instant, Wire
 from api.media.health_finding import FOUND, checked
 from domain.channel.channel import StatusCheckStrategy
@@ -25,7 +26,7 @@ from domain.record.kinds.channel import Channel
 from projections.publishing_point.points import ChannelPoints, ChannelPointsReader
 from projections.publishing_point.queries import LiveEvent, PointState, PointStates, state_of
 
-routes = Router("/health/live", tag="Health", surface=MEDIA)
+routes = APIRouter(prefix="/api/health/live", tags=["Health"], route_class=MediaRoute)
 
 _ANSWERS: Final = {FOUND: "With `checkForErrors`: a publishing point has not started, or is not receiving data"}
 _EXAMPLE: Final[Any] = {
@@ -160,19 +161,32 @@ def _response(answer: tuple[dict[str, Any], bool], query: StreamQuery) -> Respon
     return checked(shown, has_findings=query.check_for_errors and faulty)
 
 
-@routes.get("/stream/", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
-async def check_live_streams(request: Request, query: StreamQuery, streams: LiveStreams) -> Response:
+@routes.get("/stream/", dependencies=[READ], response_model=LiveStreamHealth)
+@rules(answers=_ANSWERS)
+async def check_live_streams(request: Request, query: Annotated[StreamQuery, Query()], streams: Service[LiveStreams]) -> Response:
     """The publishing points of all live Events, as their servers reported in the last seconds."""
     return _response(await streams.all(), query)
 
 
-@routes.get("/stream/{channelId}", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
-async def check_live_streams_of_channel(request: Request, channel_id: UUID, query: StreamQuery, streams: LiveStreams) -> Response:
+@routes.get("/stream/{channelId}", dependencies=[READ], response_model=LiveStreamHealth)
+@rules(answers=_ANSWERS)
+async def check_live_streams_of_channel(
+    request: Request,
+    channel_id: Annotated[UUID, Path(alias="channelId")],
+    query: Annotated[StreamQuery, Query()],
+    streams: Service[LiveStreams],
+) -> Response:
     """The publishing points of the live Events of one channel."""
     return _response(await streams.of_channel(channel_id), query)
 
 
-@routes.get("/stream/event/{eventId}", READ, response_model=LiveStreamHealth, answers=_ANSWERS)
-async def check_live_stream_of_event(request: Request, event_id: UUID, query: StreamQuery, streams: LiveStreams) -> Response:
+@routes.get("/stream/event/{eventId}", dependencies=[READ], response_model=LiveStreamHealth)
+@rules(answers=_ANSWERS)
+async def check_live_stream_of_event(
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[StreamQuery, Query()],
+    streams: Service[LiveStreams],
+) -> Response:
     """The publishing points of one Event; empty while it is not live."""
     return _response(await streams.of_event(event_id), query)

@@ -6,16 +6,17 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Body, Path, Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from api.http.body import JSON, PLAIN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import AUDIT, READ, WRITE
 from api.kernel.pages import Descending, Whole, next_from
 from api.kernel.parsing import Validator
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.kernel.wire import Between, Instant, Integer, Listed, Name, NamedInt, Text, Wire, Words
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import canonical
@@ -25,7 +26,7 @@ from projections.kernel.database.page import Page
 from projections.log_store.log_store import Level, Logbook, LogFilter
 from projections.log_store.log_store import LogEntry as StoredEntry
 
-routes = Router("/log", tag="Logs", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/log", tags=["Logs"], route_class=UnstoredMediaRoute)
 
 _MOST_TAGS: Final = 1000
 _EXCEPTION: Final = {"type": "ValueError", "message": "no such track", "stackTrace": "at line 3"}
@@ -160,29 +161,24 @@ class _ExceptionParts(Wire):
 _EXCEPTION_PARTS = Validator(_ExceptionParts, where="body")
 
 
-async def log_added(request: Request, outcome: Outcome[Any], logbook: Logbook) -> Response:
+async def log_added(request: Request, outcome: Outcome[Any], logbook: Service[Logbook]) -> Response:
     """Return the new entry. Entries never change, so a repeated request returns the same entry."""
     entry = await _existing(logbook, outcome.result["id"])
-    return Response(201, LogEntry.of(entry), etag=_ETAG, location=f"/api/log/{entry.id}")
+    return Response(LogEntry.of(entry), 201, etag=_ETAG, location=f"/api/log/{entry.id}")
 
 
-@routes.post("/", WRITE, response_model=LogEntry, status=201, if_match=False, respond=log_added)
-async def add_log(request: Request, body: AddLogRequest, logbook: Logbook) -> Outcome[Any]:
+@routes.post("/", dependencies=[WRITE], response_model=LogEntry, status_code=201)
+@rules(if_match=False, respond=log_added)
+async def add_log(request: Request, body: AddLogRequest, logbook: Service[Logbook]) -> Outcome[Any]:
     """Add a message."""
     return _added(await logbook.add(body.level, body.message, username=request.caller.name, idempotency=request.idempotency))
 
 
-@routes.post(
-    "/exception/",
-    WRITE,
-    response_model=LogEntry,
-    status=201,
-    body_types=(JSON, PLAIN),
-    if_match=False,
-    respond=log_added,
-    example=_EXCEPTION,
-)
-async def add_exception(request: Request, body: Any, query: ExceptionQuery, logbook: Logbook) -> Outcome[Any]:
+@routes.post("/exception/", dependencies=[WRITE], response_model=LogEntry, status_code=201)
+@rules(body_types=(JSON, PLAIN), if_match=False, respond=log_added, example=_EXCEPTION)
+async def add_exception(
+    request: Request, body: Annotated[Any, Body()], query: Annotated[ExceptionQuery, Query()], logbook: Service[Logbook]
+) -> Outcome[Any]:
     """Add an exception, as any JSON or as text. Its level is Error."""
     parts = _EXCEPTION_PARTS.read(body if isinstance(body, dict) else {})
     added = await logbook.add(
@@ -190,14 +186,15 @@ async def add_exception(request: Request, body: Any, query: ExceptionQuery, logb
         query.message or _first_text(parts.message),
         username=request.caller.name,
         idempotency=request.idempotency,
-        exception=body if isinstance(body, str) else request.body.decode("utf-8-sig"),
+        exception=body if isinstance(body, str) else request.content.decode("utf-8-sig"),
         stack_trace=_first_text(parts.stack_trace, parts.stack_trace_string),
     )
     return _added(added)
 
 
-@routes.post("/loggable/", WRITE, response_model=LogEntry, status=201, if_match=False, respond=log_added)
-async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logbook) -> Outcome[Any]:
+@routes.post("/loggable/", dependencies=[WRITE], response_model=LogEntry, status_code=201)
+@rules(if_match=False, respond=log_added)
+async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Service[Logbook]) -> Outcome[Any]:
     """Add a message about a subject, such as an Event."""
     added = await logbook.add(
         body.level,
@@ -210,37 +207,49 @@ async def add_loggable(request: Request, body: AddLoggableRequest, logbook: Logb
     return _added(added)
 
 
-@routes.get("/", READ, response_model=LogEntryCollection, absent=204)
-async def list_logs(request: Request, query: LogQuery, logbook: Logbook) -> Response:
+@routes.get("/", dependencies=[READ], response_model=LogEntryCollection)
+@rules(absent=204)
+async def list_logs(request: Request, query: Annotated[LogQuery, Query()], logbook: Service[Logbook]) -> Response:
     """All entries of the log store."""
     return _listed(request, await logbook.page(_filter(query)), query=query)
 
 
-@routes.get("/event/{eventId}", READ, response_model=LogEntryCollection, absent=204)
-async def list_logs_of_event(request: Request, event_id: UUID, query: LogQuery, logbook: Logbook) -> Response:
+@routes.get("/event/{eventId}", dependencies=[READ], response_model=LogEntryCollection)
+@rules(absent=204)
+async def list_logs_of_event(
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[LogQuery, Query()],
+    logbook: Service[Logbook],
+) -> Response:
     """The entries about an Event, of callers and of the service itself."""
     return _listed(request, await logbook.page(_filter(query, subject=str(event_id))), query=query)
 
 
-@routes.get("/useraudit/", AUDIT, response_model=LogEntryCollection, absent=204)
-async def list_user_audit_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
+@routes.get("/useraudit/", dependencies=[AUDIT], response_model=LogEntryCollection)
+@rules(absent=204)
+async def list_user_audit_logs(request: Request, query: Annotated[LogQuery, Query()], audit: Service[UserAuditLog]) -> Response:
     """Every change, and the client that made it."""
     return _listed(request, await audit.all(_filter(query)), query=query)
 
 
-@routes.get("/usermanagement/", AUDIT, response_model=LogEntryCollection, absent=204)
-async def list_user_management_logs(request: Request, query: LogQuery, audit: UserAuditLog) -> Response:
+@routes.get("/usermanagement/", dependencies=[AUDIT], response_model=LogEntryCollection)
+@rules(absent=204)
+async def list_user_management_logs(
+    request: Request, query: Annotated[LogQuery, Query()], audit: Service[UserAuditLog]
+) -> Response:
     """Every change of a client, its roles or its keys."""
     return _listed(request, await audit.of_clients(_filter(query)), query=query)
 
 
-@routes.get("/{id}", READ, response_model=LogEntry, absent=204)
-async def get_log(request: Request, id: Number, logbook: Logbook, audit: UserAuditLog) -> Response:
+@routes.get("/{id}", dependencies=[READ], response_model=LogEntry)
+@rules(absent=204)
+async def get_log(request: Request, id: Number, logbook: Service[Logbook], audit: Service[UserAuditLog]) -> Response:
     """The entry with this number, of the log store or, for callers that may read them, of the audit logs."""
-    may_audit = not request.caller.roles.isdisjoint(AUDIT or ())
+    may_audit = not request.caller.roles.isdisjoint(AUDIT.roles)
     if may_audit and (entry := await audit.find(id)) is not None:
-        return Response(200, LogEntry.of(entry), etag=_ETAG)
-    return Response(200, LogEntry.of(await _existing(logbook, id)), etag=_ETAG, settled=True)
+        return Response(LogEntry.of(entry), etag=_ETAG)
+    return Response(LogEntry.of(await _existing(logbook, id)), etag=_ETAG, settled=True)
 
 
 async def _existing(logbook: Logbook, key: int) -> StoredEntry:
@@ -273,5 +282,5 @@ def _added(entry: StoredEntry) -> Outcome[Any]:
 def _listed(request: Request, page: Page[StoredEntry], *, query: LogQuery) -> Response:
     """Return a page. A page without entries is 204, also after the last page, so a client that reads page by page stops there."""
     if not page.results:
-        return Response(204)
-    return Response(200, LogEntryCollection.of(page), headers=next_from(request, page, start=query.start_index))
+        return Response(status_code=204)
+    return Response(LogEntryCollection.of(page), headers=next_from(request, page, start=query.start_index))

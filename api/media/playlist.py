@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from fastapi import APIRouter, Path
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Instant, Name, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
@@ -24,7 +25,7 @@ from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
 
-routes = Router("/playlist", tag="Playlists", surface=MEDIA)
+routes = APIRouter(prefix="/api/playlist", tags=["Playlists"], route_class=MediaRoute)
 
 
 class PutPlaylistRequest(Wire):
@@ -84,17 +85,19 @@ ITEMS = Resource(PlaylistItemRecord, "/api/playlist/{id}/playlistItems", Playlis
 StandardRoutes(routes, PLAYLISTS, Playlist, absent=204).add(AddPlaylistRequest).by_id()
 
 
-@routes.put("/{id}", WRITE, response_model=Playlist, absent=None, respond=PLAYLISTS.respond)
-async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, handlers: RecordHandlers) -> Outcome[Record]:
+@routes.put("/{id}", dependencies=[WRITE], response_model=Playlist)
+@rules(absent="never", respond=PLAYLISTS.respond)
+async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, handlers: Service[RecordHandlers]) -> Outcome[Record]:
     """Rename a playlist, or add one with this id if it is unknown."""
     return await handlers.register(PlaylistRecord, PLAYLISTS.values(body), key=id, invocation=request.invocation)
 
 
-@routes.get("/", READ, response_model=list[Playlist], absent=204)
-async def list_playlists(request: Request, records: RecordQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=list[Playlist])
+@rules(absent=204)
+async def list_playlists(request: Request, records: Service[RecordQueries]) -> Response:
     """All playlists, by name; 204 when there is none."""
     listed = await PLAYLISTS.array(records.parts(PlaylistRecord.KIND))
-    if listed.body == []:
+    if listed.content == []:
         raise NotFound(PlaylistRecord.KIND, "any")
     return listed
 
@@ -102,32 +105,39 @@ async def list_playlists(request: Request, records: RecordQueries) -> Response:
 async def item_added(request: Request, outcome: Outcome[Any]) -> Response:
     item = outcome.aggregate
     location = f"/api/playlist/{item.details.playlist_id}/playlistItems/{item.key}"
-    return Response(201, PlaylistItem.of(RecordRow.of(item)), etag=item.version, location=location)
+    return Response(PlaylistItem.of(RecordRow.of(item)), 201, etag=item.version, location=location)
 
 
-@routes.post("/{id}/playlistItems/", WRITE, response_model=PlaylistItem, status=201, respond=item_added)
+@routes.post("/{id}/playlistItems/", dependencies=[WRITE], response_model=PlaylistItem, status_code=201)
+@rules(respond=item_added)
 async def add_playlist_item(
-    request: Request, id: UUID, body: AddPlaylistItemRequest, handlers: PlaylistHandlers
+    request: Request, id: UUID, body: AddPlaylistItemRequest, handlers: Service[PlaylistHandlers]
 ) -> Outcome[Record]:
     """Add an Event to a playlist. It may be in the playlist several times."""
     return await handlers.add_item(id, body.event_id, start_time=body.start_time, invocation=request.invocation)
 
 
-@routes.get("/{id}/playlistItems/", READ, response_model=list[PlaylistItem], absent=None, name="list_playlist_items")
-async def items_of_playlist(request: Request, id: UUID, records: RecordQueries) -> Response:
+@routes.get("/{id}/playlistItems/", dependencies=[READ], response_model=list[PlaylistItem], name="list_playlist_items")
+@rules(absent="never")
+async def items_of_playlist(request: Request, id: UUID, records: Service[RecordQueries]) -> Response:
     """The items of a playlist, by start time; an empty list for an unknown playlist."""
     rows = await records.of_parent(PlaylistItemRecord.KIND, id)
     return ITEMS.listed(sorted(rows, key=lambda row: (row.details.start_time, row.id)))
 
 
-@routes.get("/{id}/playlistItems/{itemId}", READ, response_model=PlaylistItem, name="get_playlist_item")
-async def playlist_item_by_id(request: Request, id: UUID, item_id: UUID, records: RecordQueries) -> Response:
+@routes.get("/{id}/playlistItems/{itemId}", dependencies=[READ], response_model=PlaylistItem, name="get_playlist_item")
+async def playlist_item_by_id(
+    request: Request, id: UUID, item_id: Annotated[UUID, Path(alias="itemId")], records: Service[RecordQueries]
+) -> Response:
     """The item of a playlist with this id."""
     row = await records.find(PlaylistItemRecord.KIND, item_id)
     return ITEMS.single(row if row is not None and row.details.playlist_id == id else None, item_id)
 
 
-@routes.delete("/{id}/playlistItems/{itemId}", WRITE, response_model=PlaylistItem, respond=ITEMS.respond)
-async def delete_playlist_item(request: Request, id: UUID, item_id: UUID, handlers: PlaylistHandlers) -> Outcome[Record]:
+@routes.delete("/{id}/playlistItems/{itemId}", dependencies=[WRITE], response_model=PlaylistItem)
+@rules(respond=ITEMS.respond)
+async def delete_playlist_item(
+    request: Request, id: UUID, item_id: Annotated[UUID, Path(alias="itemId")], handlers: Service[PlaylistHandlers]
+) -> Outcome[Record]:
     """Remove an item from a playlist. The response shows its last state."""
     return await handlers.delete_item(id, item_id, invocation=request.invocation)

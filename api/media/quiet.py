@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import ADMIN, READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Instant, Label, Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
@@ -18,7 +19,7 @@ from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
 
-routes = Router("/quiet", tag="Health", surface=MEDIA)
+routes = APIRouter(prefix="/api/quiet", tags=["Health"], route_class=MediaRoute)
 
 
 class ChangeQuietRequest(Wire):
@@ -47,14 +48,15 @@ class Quiet(Wire):
 QUIET = Resource(QuietRecord, "/api/quiet", Quiet.of)
 
 
-@routes.get("/", READ, response_model=Quiet)
-async def get_quiet(request: Request, records: RecordQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=Quiet)
+async def get_quiet(request: Request, records: Service[RecordQueries]) -> Response:
     """The quiet state of the installation, with its reason and the time of the last change."""
-    return Response(200, Quiet.of(await records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)))
+    return Response(Quiet.of(await records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)))
 
 
-@routes.put("/", ADMIN, response_model=Quiet, respond=QUIET.respond)
-async def change_quiet(request: Request, body: ChangeQuietRequest, handlers: RecordHandlers) -> Outcome[Record]:
+@routes.put("/", dependencies=[ADMIN], response_model=Quiet)
+@rules(respond=QUIET.respond)
+async def change_quiet(request: Request, body: ChangeQuietRequest, handlers: Service[RecordHandlers]) -> Outcome[Record]:
     """Stop everything that leaves the installation, or let it continue. All processes follow within seconds."""
     values = {"on": body.quiet, "reason": body.reason}
     return await handlers.register(QuietRecord, values, key=QuietRecord.ONLY_KEY, invocation=request.invocation)

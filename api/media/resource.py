@@ -44,22 +44,22 @@ class Resource:
 
     async def respond(self, request: Request, outcome: Outcome[Any]) -> Response:
         record = outcome.aggregate
-        return Response(200, self.shape(RecordRow.of(record)), etag=record.version)
+        return Response(self.shape(RecordRow.of(record)), etag=record.version)
 
     async def respond_created(self, request: Request, outcome: Outcome[Any]) -> Response:
         """Return 201 with a Location."""
         record = outcome.aggregate
-        return Response(201, self.shape(RecordRow.of(record)), etag=record.version, location=f"{self.path}/{record.key}")
+        return Response(self.shape(RecordRow.of(record)), 201, etag=record.version, location=f"{self.path}/{record.key}")
 
     def single(self, row: RecordRow | None, key: object) -> Response:
         """Return the response to a GET of one record. `NotFound` becomes 204 if the route says so."""
         if row is None:
             raise NotFound(self.kind.KIND, str(key))
-        return Response(200, self.shape(row), etag=row.version, settled=True)
+        return Response(self.shape(row), etag=row.version, settled=True)
 
     async def array(self, parts: AsyncIterator[Sequence[RecordRow]]) -> Response:
         """Return a list of any length."""
         return await array([self.shape(row) for row in part] async for part in parts)
 
     def listed(self, rows: Iterable[RecordRow]) -> Response:
-        return Response(200, [self.shape(row) for row in rows])
+        return Response([self.shape(row) for row in rows])

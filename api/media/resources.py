@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from api.http.router import Router
+from fastapi import APIRouter
+
 from api.media import (
     archiver_stream,
     category,
@@ -35,7 +36,7 @@ RESOURCES: Sequence[Resource] = (
     infrastructure_profile.PROFILES,
 )
 SHAPES: Mapping[str, Shape] = {resource.kind.KIND: resource.shape for resource in RESOURCES}
-ROUTES: Sequence[Router] = (
+ROUTES: Sequence[APIRouter] = (
     room.routes,
     tag.routes,
     tag.documents,

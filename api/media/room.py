@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
-from api.http.router import Router
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Label, Name, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
 from domain.record.kinds.room import Room as RoomRecord
 from domain.record.ports import RecordRow
 
-routes = Router("/room", tag="Rooms", surface=MEDIA)
+routes = APIRouter(prefix="/api/room", tags=["Rooms"], route_class=MediaRoute)
 
 _REFERENCE_ID = 'An id in another system; not unique. null or "": no id, shown as "".'
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
+from fastapi import APIRouter, Query
+
 from api.http.response import Response
-from api.http.router import Router, with_annotations, with_doc
+from api.http.routing import Service, rules, with_annotations, with_doc
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery, ReferenceQuery
 from api.kernel.request import Request
@@ -28,7 +30,7 @@ class StandardRoutes:
     the ids; `unique_field` the field that a 400 names when its value belongs to another record.
     """
 
-    router: Router
+    router: APIRouter
     resource: Resource
     model: type[Wire]
     absent: Literal[204, 404] = 404
@@ -51,10 +53,11 @@ class StandardRoutes:
         """Declare the route that adds a record. A status of 201 comes with a Location."""
         respond = self.resource.respond_created if status == 201 else self.resource.respond
 
-        @self.router.post("/", WRITE, response_model=self.model, status=status, name=f"add_{self._kind}", respond=respond)
+        @self.router.post("/", dependencies=[WRITE], response_model=self.model, status_code=status, name=f"add_{self._kind}")
+        @rules(respond=respond)
         @with_doc(f"Add {self._article.lower()} {self._noun}.")
         @with_annotations(body=body)
-        async def add_record(request: Request, body: Wire, handlers: RecordHandlers) -> Outcome[Record]:
+        async def add_record(request: Request, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record]:
             values = self.resource.values(body)
             return await handlers.register(
                 self.resource.kind, values, unique_field=self.unique_field, invocation=request.invocation
@@ -65,10 +68,11 @@ class StandardRoutes:
     def amend(self, body: type[Wire]) -> Self:
         respond = self.resource.respond
 
-        @self.router.put("/{id}", WRITE, response_model=self.model, name=f"update_{self._kind}", respond=respond)
+        @self.router.put("/{id}", dependencies=[WRITE], response_model=self.model, name=f"update_{self._kind}")
+        @rules(respond=respond)
         @with_doc(f"Change {self._article.lower()} {self._noun}. Absent fields keep their values.")
         @with_annotations(body=body, id=self.key)
-        async def amend_record(request: Request, id: Any, body: Wire, handlers: RecordHandlers) -> Outcome[Record]:
+        async def amend_record(request: Request, id: Any, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record]:
             values = self.resource.values(body)
             return await handlers.amend(
                 self.resource.kind, id, values=values, unique_field=self.unique_field, invocation=request.invocation
@@ -79,35 +83,44 @@ class StandardRoutes:
     def delete(self) -> Self:
         respond = self.resource.respond
 
-        @self.router.delete("/{id}", WRITE, response_model=self.model, name=f"delete_{self._kind}", respond=respond)
+        @self.router.delete("/{id}", dependencies=[WRITE], response_model=self.model, name=f"delete_{self._kind}")
+        @rules(respond=respond)
         @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.")
         @with_annotations(id=self.key)
-        async def delete_record(request: Request, id: Any, handlers: RecordHandlers) -> Outcome[Record]:
+        async def delete_record(request: Request, id: Any, handlers: Service[RecordHandlers]) -> Outcome[Record]:
             return await handlers.delete(self.resource.kind, id, invocation=request.invocation)
 
         return self
 
     def list(self) -> Self:
-        @self.router.get("/", READ, response_model=GenericAlias(list, (self.model,)), name=f"list_{self._kind}s")
+        @self.router.get("/", dependencies=[READ], response_model=GenericAlias(list, (self.model,)), name=f"list_{self._kind}s")
         @with_doc(f"All {self._noun}s, by name.")
-        async def list_records(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
+        async def list_records(
+            request: Request, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+        ) -> Response:
             return await self.resource.array(records.parts(self._kind))
 
         return self
 
     def by_id(self) -> Self:
-        @self.router.get("/{id}", READ, response_model=self.model, absent=self.absent, name=f"get_{self._kind}")
+        @self.router.get("/{id}", dependencies=[READ], response_model=self.model, name=f"get_{self._kind}")
+        @rules(absent=self.absent)
         @with_doc(f"The {self._noun} with this id.")
         @with_annotations(id=self.key)
-        async def record_by_id(request: Request, id: Any, query: FreshQuery, records: RecordQueries) -> Response:
+        async def record_by_id(
+            request: Request, id: Any, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+        ) -> Response:
             return self.resource.single(await records.find(self._kind, id), id)
 
         return self
 
     def by_reference(self) -> Self:
-        @self.router.get("/reference", READ, response_model=self.model, absent=self.absent, name=f"get_{self._kind}_by_reference")
+        @self.router.get("/reference", dependencies=[READ], response_model=self.model, name=f"get_{self._kind}_by_reference")
+        @rules(absent=self.absent)
         @with_doc(f"The most recently created {self._noun} with this reference id.")
-        async def record_by_reference(request: Request, query: ReferenceQuery, records: RecordQueries) -> Response:
+        async def record_by_reference(
+            request: Request, query: Annotated[ReferenceQuery, Query()], records: Service[RecordQueries]
+        ) -> Response:
             return self.resource.single(await records.by_reference(self._kind, query.id), query.id)
 
         return self

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response, encode
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Instant, Wire
 from domain.event.aggregate import MediaEvent
 from domain.event.values import Quality, QualityVerdict
@@ -19,7 +20,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.event.queries import EventQueries
 
-routes = Router("/vod", tag="VOD metadata", surface=MEDIA)
+routes = APIRouter(prefix="/api/vod", tags=["VOD metadata"], route_class=MediaRoute)
 
 
 class VodFile(Wire):
@@ -115,26 +116,29 @@ class FilmQuality(Wire):
         return cls(content_id=key, job_id=quality.job, reasons=reasons, sounds=sounds, **fields)
 
 
-async def metadata_synced(request: Request, outcome: Outcome[MediaEvent], handlers: VodMetadataHandlers) -> Response:
-    return Response(200, await handlers.metadata(UUID(outcome.aggregate.key)))
+async def metadata_synced(request: Request, outcome: Outcome[MediaEvent], handlers: Service[VodMetadataHandlers]) -> Response:
+    return Response(await handlers.metadata(UUID(outcome.aggregate.key)))
 
 
-@routes.put("/{id}/metadata", WRITE, response_model=VodMetadata, absent=None, respond=metadata_synced)
-async def sync_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHandlers) -> Outcome[MediaEvent]:
+@routes.put("/{id}/metadata", dependencies=[WRITE], response_model=VodMetadata)
+@rules(absent="never", respond=metadata_synced)
+async def sync_vod_metadata(request: Request, id: UUID, handlers: Service[VodMetadataHandlers]) -> Outcome[MediaEvent]:
     """Apply the metadata file to the Event: its MP4 state, its duration, and its assets."""
     return await handlers.sync_metadata(id, invocation=request.invocation)
 
 
-@routes.get("/{id}/metadata", READ, response_model=VodMetadata, errors={409: "The metadata file is broken"})
-async def get_vod_metadata(request: Request, id: UUID, handlers: VodMetadataHandlers) -> Response:
+@routes.get("/{id}/metadata", dependencies=[READ], response_model=VodMetadata)
+@rules(errors={409: "The metadata file is broken"})
+async def get_vod_metadata(request: Request, id: UUID, handlers: Service[VodMetadataHandlers]) -> Response:
     """The metadata file of an Event, which describes its generated files."""
-    return Response(200, await handlers.metadata(id))
+    return Response(await handlers.metadata(id))
 
 
-@routes.get("/{id}/quality", READ, response_model=FilmQuality, absent=204)
-async def get_film_quality(request: Request, id: UUID, events: EventQueries) -> Response:
+@routes.get("/{id}/quality", dependencies=[READ], response_model=FilmQuality)
+@rules(absent=204)
+async def get_film_quality(request: Request, id: UUID, events: Service[EventQueries]) -> Response:
     """The result of the last check of the film of an Event: its verdict by a profile, and the main measures."""
     row = await events.by_id(id)
     if row is None or row.details.quality is None:
         raise NotFound(MediaEvent.KIND, str(id))
-    return Response(200, encode(FilmQuality.of(id, row.details.quality)))
+    return Response(encode(FilmQuality.of(id, row.details.quality)))

@@ -6,15 +6,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import Field
 
-from api.http.auth import OPEN
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.request import Request
-from api.kernel.surfaces import OPERATIONS
+from api.kernel.surfaces import OperationsRoute
 from api.kernel.wire import Wire
 from api.operations.asyncapi.document import AsyncApi
 from api.operations.backlog import Backlog
@@ -25,11 +26,11 @@ from projections.log.append import Appender
 from projections.log.reader import head
 from projections.vault.master_keys import VaultState
 
-liveness = Router("", surface=OPERATIONS, tag="Operations")
+liveness = APIRouter(tags=["Operations"], route_class=OperationsRoute)
 """Routes of every process, including processes without a database."""
-own_metrics = Router("", surface=OPERATIONS, tag="Operations")
+own_metrics = APIRouter(tags=["Operations"], route_class=OperationsRoute)
 """Routes of processes without the API."""
-routes = Router("", surface=OPERATIONS, tag="Operations")
+routes = APIRouter(tags=["Operations"], route_class=OperationsRoute)
 
 _NEVER_STORED = (("cache-control", "no-store"),)
 _LONGEST_WAIT = 2.0
@@ -49,21 +50,24 @@ class Readiness(Liveness):
     unreadable_secrets: int = Field(description="Secrets encrypted with a master key that the product no longer has.", examples=[0])
 
 
-@liveness.get("/livez", OPEN, response_model=Liveness)
+@liveness.get("/livez", dependencies=[OPEN], response_model=Liveness)
 async def check_liveness(request: Request) -> Response:
     """Confirm that the process answers."""
-    return Response(200, Liveness.model_construct(status="ok"), headers=_NEVER_STORED)
+    return Response(Liveness.model_construct(status="ok"), headers=_NEVER_STORED)
 
 
-@routes.get("/readyz", OPEN, response_model=Readiness, errors={503: "The product is not ready; see Retry-After"})
-async def check_readiness(request: Request, database: Database, appender: Appender, vault: VaultState) -> Response:
+@routes.get("/readyz", dependencies=[OPEN], response_model=Readiness)
+@rules(errors={503: "The product is not ready; see Retry-After"})
+async def check_readiness(
+    request: Request, database: Service[Database], appender: Service[Appender], vault: Service[VaultState]
+) -> Response:
     """Confirm that the database answers, changes are written without delay, and the process holds the master key; 503 otherwise."""
     if appender.oldest > _LONGEST_WAIT:
         raise Unavailable("changes wait too long to be written")
     if not vault.fit:
         raise Unavailable("this process does not hold the master key that the database uses")
     shown = Readiness.model_construct(status="ok", log_head=await head(database), unreadable_secrets=await vault.unreadable())
-    return Response(200, shown, headers=_NEVER_STORED)
+    return Response(shown, headers=_NEVER_STORED)
 
 
 class LogHead:
@@ -85,24 +89,30 @@ class AllMetrics:
     read: Callable[[], Awaitable[Snapshot]]
 
 
-@routes.get("/metrics", OPEN, media_type="text/plain")
+@routes.get("/metrics", dependencies=[OPEN])
+@rules(media_type="text/plain")
 async def get_metrics(
-    request: Request, metrics: AllMetrics, log_head: LogHead, backlog: Backlog, shared: DatabaseMetrics
+    request: Request,
+    metrics: Service[AllMetrics],
+    log_head: Service[LogHead],
+    backlog: Service[Backlog],
+    shared: Service[DatabaseMetrics],
 ) -> Response:
     """Prometheus metrics of all processes that serve this port."""
     await log_head.refresh()
     await backlog.refresh()
     shown = exposition(await metrics.read(), shared)
-    return Response(200, shown, media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
+    return Response(shown, media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
 
 
-@own_metrics.get("/metrics", OPEN, media_type="text/plain")
-async def get_own_metrics(request: Request, metrics: AllMetrics) -> Response:
+@own_metrics.get("/metrics", dependencies=[OPEN])
+@rules(media_type="text/plain")
+async def get_own_metrics(request: Request, metrics: Service[AllMetrics]) -> Response:
     """Prometheus metrics of these processes, without the values that every API reads from the database."""
-    return Response(200, exposition(await metrics.read()), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
+    return Response(exposition(await metrics.read()), media_type=CONTENT_TYPE_LATEST, headers=_NEVER_STORED)
 
 
-@routes.get("/asyncapi.json", OPEN)
-async def get_asyncapi_document(request: Request, document: AsyncApi) -> Response:
+@routes.get("/asyncapi.json", dependencies=[OPEN])
+async def get_asyncapi_document(request: Request, document: Service[AsyncApi]) -> Response:
     """The AsyncAPI 3.0 document: the event log in Kafka and the notifications of webhooks."""
     return (await document.rendered()).response()

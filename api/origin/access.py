@@ -125,7 +125,7 @@ class OriginAccess:
         """Return the access of a reader. Raise `ViewerNeeded` if it has none."""
         query = request.scope["query_string"]
         sent = parse_qs(query.decode("latin-1")).get("token", [""])[0] if b"token=" in query else ""
-        authorization = request.headers.get(b"authorization", b"").decode("latin-1")
+        authorization = request.fields.get(b"authorization", b"").decode("latin-1")
         for text, suffix in ((sent, f"?token={sent}"), (authorization.partition(" ")[2].strip(), "")):
             token = origin.token(point, text) if text.startswith(PREFIX) else None
             if token is not None and token.issued > await origin.playback.revoked(point):

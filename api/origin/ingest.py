@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from api.http.auth import OPEN
+from fastapi import APIRouter
+
+from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.origin.access import OriginAccess, Refusal
-from api.origin.surface import ORIGIN
+from api.origin.surface import OriginRoute
 from workers.origin.limits import UploadRefused
 from workers.origin.names import upload
 
-routes = Router(surface=ORIGIN, tag="Origin")
+routes = APIRouter(prefix="/origin", tags=["Origin"], route_class=OriginRoute)
 
 _ERRORS = {
     401: "The token is missing, has expired, or is for another publishing point or session",
@@ -25,8 +27,9 @@ _ERRORS = {
 }
 
 
-@routes.put("/live/{name}/{+file}", OPEN, streamed_body=True, if_match=False, absent=404, status=201, errors=_ERRORS)
-async def write_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+@routes.put("/live/{name}/{file:path}", dependencies=[OPEN], status_code=201)
+@rules(streamed_body=True, if_match=False, absent=404, errors=_ERRORS)
+async def write_live_file(request: Request, name: str, file: str, access: Service[OriginAccess]) -> Response:
     """Take a playlist, a segment or a stream of fragments from an encoder.
 
     Served if MEDIALEDGER_ORIGIN is on. Needs a token of the encoder's session, `Authorization: Bearer …`. The first write of a
@@ -35,8 +38,9 @@ async def write_live_file(request: Request, name: str, file: str, access: Origin
     return await _take(request, name, file, access)
 
 
-@routes.post("/live/{name}/{+file}", OPEN, streamed_body=True, if_match=False, absent=404, status=201, errors=_ERRORS)
-async def send_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+@routes.post("/live/{name}/{file:path}", dependencies=[OPEN], status_code=201)
+@rules(streamed_body=True, if_match=False, absent=404, errors=_ERRORS)
+async def send_live_file(request: Request, name: str, file: str, access: Service[OriginAccess]) -> Response:
     """Take a stream of fragments, or a file, from an encoder that sends them by POST.
 
     `Streams(NAME)` is a CMAF track: one request for all of its fragments, or one for each. Everything else is as with PUT.
@@ -44,15 +48,17 @@ async def send_live_file(request: Request, name: str, file: str, access: OriginA
     return await _take(request, name, file, access)
 
 
-@routes.delete("/live/{name}/{+file}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401]})
-async def delete_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+@routes.delete("/live/{name}/{file:path}", dependencies=[OPEN], status_code=204)
+@rules(if_match=False, absent=404, errors={401: _ERRORS[401]})
+async def delete_live_file(request: Request, name: str, file: str, access: Service[OriginAccess]) -> Response:
     """Answer an encoder that removes old segments. Nothing is removed, because the origin keeps recordings whole."""
     access.writer(access.origin(name), name, request)
-    return Response(204)
+    return Response(status_code=204)
 
 
-@routes.delete("/live/{name}", OPEN, if_match=False, absent=404, status=204, errors={401: _ERRORS[401], 409: _ERRORS[409]})
-async def cancel_live_session(request: Request, name: str, access: OriginAccess) -> Response:
+@routes.delete("/live/{name}", dependencies=[OPEN], status_code=204)
+@rules(if_match=False, absent=404, errors={401: _ERRORS[401], 409: _ERRORS[409]})
+async def cancel_live_session(request: Request, name: str, access: Service[OriginAccess]) -> Response:
     """End the session of the token permanently. Its further uploads are refused; its recording stays."""
     origin = access.origin(name)
     writer = access.writer(origin, name, request)
@@ -60,7 +66,7 @@ async def cancel_live_session(request: Request, name: str, access: OriginAccess)
         await origin.ingest.end(name, writer.token)
     except UploadRefused as refused:
         raise Refusal(refused) from None
-    return Response(204)
+    return Response(status_code=204)
 
 
 async def _take(request: Request, name: str, file: str, access: OriginAccess) -> Response:
@@ -71,4 +77,4 @@ async def _take(request: Request, name: str, file: str, access: OriginAccess) ->
         await origin.ingest.take(name, upload(file), writer=writer.token, body=aiter(request.pieces), window=writer.window)
     except UploadRefused as refused:
         raise Refusal(refused) from None
-    return Response(201)
+    return Response(status_code=201)

@@ -6,19 +6,21 @@ from collections.abc import Awaitable
 from re import compile as regex
 from typing import Final
 
-from api.http.auth import OPEN
+from fastapi import APIRouter
+
+from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import JSON_TYPE, Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.origin.access import Admission, OriginAccess, ViewerNeeded, missing
-from api.origin.surface import ORIGIN
+from api.origin.surface import OriginRoute
 from api.published.file_response import SAFE, file_response
 from api.published.media_types import UNKNOWN
 from workers.origin import state_pages
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.playback import View
 
-routes = Router(surface=ORIGIN, tag="Origin")
+routes = APIRouter(prefix="/origin", tags=["Origin"], route_class=OriginRoute)
 
 _HLS: Final = "application/vnd.apple.mpegurl"
 _DASH: Final = "application/dash+xml"
@@ -31,9 +33,8 @@ _PLAYLIST: Final = regex(r"tracks/([A-Za-z0-9._-]{1,96})\.m3u8")
 _FILE: Final = regex(r"([0-9]{1,19})/([A-Za-z0-9._-]{1,96})/(init\.mp4|[0-9]{1,20}\.(?:m4s|ts))")
 
 
-@routes.get(
-    "/live/{name}/{+file}",
-    OPEN,
+@routes.get("/live/{name}/{file:path}", dependencies=[OPEN])
+@rules(
     media_type=UNKNOWN,
     if_match=True,
     errors={
@@ -45,7 +46,7 @@ _FILE: Final = regex(r"([0-9]{1,19})/([A-Za-z0-9._-]{1,96})/(init\.mp4|[0-9]{1,2
         503: "Too many segments are being read; see Retry-After",
     },
 )
-async def read_live_file(request: Request, name: str, file: str, access: OriginAccess) -> Response:
+async def read_live_file(request: Request, name: str, file: str, access: Service[OriginAccess]) -> Response:
     """A playlist, a manifest, a segment or a state page of a live stream.
 
     Served if MEDIALEDGER_ORIGIN is on: to everybody while the Event of the publishing point is LIVE_PUBLISHED, otherwise with the
@@ -110,4 +111,4 @@ async def _segment(request: Request, name: str, file: str, *, access: OriginAcce
 
 
 def _text(text: str, kind: str, admission: Admission) -> Response:
-    return Response(200, text.encode(), headers=(("cache-control", admission.caching(_SHORT)), *SAFE), media_type=kind)
+    return Response(text.encode(), headers=(("cache-control", admission.caching(_SHORT)), *SAFE), media_type=kind)

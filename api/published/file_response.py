@@ -71,19 +71,19 @@ def file_response(request: Request, opened: OpenMedia, *, close: Callable[[], Aw
     if _is_other(request, opened):
         raise OtherVersion()
     if _is_known(request, opened):
-        return Response(304, FileBody(opened, close, start=0, size=0), headers=headers, media_type=media_type(file.path))
+        return Response(FileBody(opened, close, start=0, size=0), 304, headers=headers, media_type=media_type(file.path))
     part = _part(request, opened)
     start, size = (part.start, part.size) if part is not None else (0, file.size)
     headers += (("content-length", str(size)),)
     if part is not None:
         headers += (("content-range", part.content_range(file.size)),)
     body = FileBody(opened, close, start=start, size=size)
-    return Response(200 if part is None else 206, body, headers=headers, media_type=media_type(file.path))
+    return Response(body, 200 if part is None else 206, headers=headers, media_type=media_type(file.path))
 
 
 def _is_other(request: Request, opened: OpenMedia) -> bool:
     """Return True if the caller requires another version. An entity tag takes precedence over a date: RFC 9110, 13.2.2."""
-    if IF_MATCH in request.headers:
+    if IF_MATCH in request.fields:
         tags = whole(request.scope["headers"], IF_MATCH)
         return not (is_any(tags) or opened.etag.encode() in strong_tags(tags))
     since = http_date(request.header("if-unmodified-since") or "")
@@ -92,7 +92,7 @@ def _is_other(request: Request, opened: OpenMedia) -> bool:
 
 def _is_known(request: Request, opened: OpenMedia) -> bool:
     """Return True if the caller already has this version. An entity tag takes precedence over a date."""
-    if IF_NONE_MATCH in request.headers:
+    if IF_NONE_MATCH in request.fields:
         tags = whole(request.scope["headers"], IF_NONE_MATCH)
         return is_any(tags) or opened.etag.encode() in entity_tags(tags)
     since = http_date(request.header("if-modified-since") or "")

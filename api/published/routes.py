@@ -5,21 +5,24 @@ Events in a public state need no key. A file that the caller may not read is ans
 
 from __future__ import annotations
 
-from api.http.auth import OPEN
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.published.file_response import file_response
 from api.published.files import PublishedFiles
 from api.published.media_types import UNKNOWN
-from api.published.surface import PUBLISHED_MEDIA
+from api.published.surface import PublishedMediaRoute
 
-routes = Router(surface=PUBLISHED_MEDIA, tag="Published media")
+routes = APIRouter(prefix="/media", tags=["Published media"], route_class=PublishedMediaRoute)
 
 
-@routes.get(
-    "/{contentId}/{+file}",
-    OPEN,
+@routes.get("/{contentId}/{file:path}", dependencies=[OPEN])
+@rules(
     media_type=UNKNOWN,
     if_match=True,
     errors={
@@ -30,7 +33,9 @@ routes = Router(surface=PUBLISHED_MEDIA, tag="Published media")
         503: "The store does not answer, or too many files are being read; see Retry-After",
     },
 )
-async def read_media_file(request: Request, content_id: str, file: str, files: PublishedFiles) -> Response:
+async def read_media_file(
+    request: Request, content_id: Annotated[str, Path(alias="contentId")], file: str, files: Service[PublishedFiles]
+) -> Response:
     """A published file, or one byte range of it.
 
     Served if MEDIALEDGER_MEDIA_SERVE is on: without a key for Events in a public on-demand state, for others with the key of a

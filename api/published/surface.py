@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.cross_origin import CrossOrigin
+from api.http.routing import Route
 from api.http.surface import Surface
 
 PLAYERS: Final = CrossOrigin(
@@ -17,3 +18,9 @@ PLAYERS: Final = CrossOrigin(
 )
 
 PUBLISHED_MEDIA: Final = Surface("published media", prefix="/media", cross_origin=PLAYERS)
+
+
+class PublishedMediaRoute(Route):
+    """A route of published media."""
+
+    surface = PUBLISHED_MEDIA

@@ -23,7 +23,7 @@ class Viewers:
 
     async def has(self, request: Request) -> bool:
         """Return True if the caller may read unpublished media. A wrong key counts as no key."""
-        key = sent_key(request.headers)
+        key = sent_key(request.fields)
         if key is not None:
             client = await self._directory.authenticate(key.decode("latin-1"))
             return client is not None and not _ROLES.isdisjoint(client.roles)

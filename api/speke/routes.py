@@ -9,14 +9,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from cachetools import LRUCache
+from fastapi import APIRouter, Body
 
 from api.http.body import XML
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import CONTENT_KEYS
 from api.kernel.request import Request
 from api.kernel.version import product_version
@@ -25,7 +26,7 @@ from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import CpixRequest, read, version_headers
 from api.speke.cpix.signalling import Audience
 from api.speke.rate import RateLimit
-from api.speke.surface import KEY_PROVIDER, NEVER_STORED, refusal
+from api.speke.surface import NEVER_STORED, KeyProviderRoute, refusal
 from api.speke.usage_recorder import UsageRecorder
 from domain.content_key.aggregate import KidTaken, TooManyKeys
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
@@ -106,7 +107,7 @@ class ContentKeyCeiling:
         counted.keys += new
 
 
-routes = Router(surface=KEY_PROVIDER, tag="Key provider")
+routes = APIRouter(tags=["Key provider"], route_class=KeyProviderRoute)
 
 _AGENT: Final = f"medialedger/{product_version()}"
 _KID_TAKEN: Final = "SPEKE-4221"
@@ -120,10 +121,9 @@ _EXAMPLE: Final = """\
 """
 
 
-@routes.post(
-    "/{client_name}/speke",
-    CONTENT_KEYS,
-    absent=None,
+@routes.post("/{client_name}/speke", dependencies=[CONTENT_KEYS])
+@rules(
+    absent="never",
     if_match=False,
     body_types=(XML,),
     media_type="application/xml",
@@ -136,12 +136,12 @@ _EXAMPLE: Final = """\
 async def issue_content_keys(
     request: Request,
     client_name: str,
-    rate: RateLimit,
-    handlers: ContentKeyHandlers,
-    usage: UsageRecorder,
-    directory: ClientDirectory,
-    cache: ResponseCache,
-    body: bytes = b"",
+    rate: Service[RateLimit],
+    handlers: Service[ContentKeyHandlers],
+    usage: Service[UsageRecorder],
+    directory: Service[ClientDirectory],
+    cache: Service[ResponseCache],
+    body: Annotated[bytes, Body()] = b"",
 ) -> Response:
     """Content keys and DRM signalling for a CPIX document (SPEKE 1, 2.0 and 2.1).
 
@@ -149,7 +149,7 @@ async def issue_content_keys(
     repeats.
     """
     await rate.take(client_name)
-    audience = Audience(client_name, urlsplit(request.base_url).netloc, directory.drm_of(client_name))
+    audience = Audience(client_name, urlsplit(request.root_url).netloc, directory.drm_of(client_name))
     speke_version = request.header("x-speke-version")
     cache_key = cache.key(body, speke_version, audience=audience)
     try:
@@ -172,7 +172,7 @@ async def issue_content_keys(
         if not key.is_new:  # the event of a new key records its first use
             usage.add(KeyUse(key.id, request.caller.name, asked.systems, response.version, request.transaction_id))
     headers = (NEVER_STORED, *version_headers(response.version, _AGENT))
-    return Response(200, response.template.filled(keys), headers=headers, media_type="application/xml")
+    return Response(response.template.filled(keys), headers=headers, media_type="application/xml")
 
 
 def key_requests(document: CpixRequest, *, client: str) -> list[KeyRequest]:
@@ -192,7 +192,8 @@ def key_requests(document: CpixRequest, *, client: str) -> list[KeyRequest]:
     ]
 
 
-@routes.get("/{client_name}/speke/heartbeat", CONTENT_KEYS, absent=None, media_type="text/plain")
+@routes.get("/{client_name}/speke/heartbeat", dependencies=[CONTENT_KEYS])
+@rules(absent="never", media_type="text/plain")
 async def check_key_provider(request: Request, client_name: str) -> Response:
     """Confirm that the key provider answers and that the API key belongs to the client."""
-    return Response(200, b"OK\n", headers=(NEVER_STORED, ("speke-user-agent", _AGENT)), media_type="text/plain; charset=utf-8")
+    return Response(b"OK\n", headers=(NEVER_STORED, ("speke-user-agent", _AGENT)), media_type="text/plain; charset=utf-8")

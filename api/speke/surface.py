@@ -13,6 +13,7 @@ from api.http.cross_origin import NOBODY
 from api.http.errors import Failure
 from api.http.request import Request
 from api.http.response import Response
+from api.http.routing import Route
 from api.http.surface import Surface
 from api.speke.cpix.elements import LARGEST_BODY
 from domain.client.names import SEGMENTS
@@ -29,7 +30,7 @@ def refusal(code: str, status: int, text: str, *, headers: tuple[tuple[str, str]
     line = "".join(character for character in line if character.isprintable())
     body = line.encode("utf-8", "replace")[:_LONGEST_LINE].decode("utf-8", "ignore")
     all_headers = (NEVER_STORED, ("x-error-code", code), *headers)
-    return Response(status, f"{body}\n".encode(), headers=all_headers, media_type="text/plain; charset=utf-8")
+    return Response(f"{body}\n".encode(), status, headers=all_headers, media_type="text/plain; charset=utf-8")
 
 
 def render(failure: Failure, request: Request) -> Response:
@@ -55,3 +56,9 @@ KEY_PROVIDER: Final = Surface(
     sessions=False,
     cross_origin=NOBODY,
 )
+
+
+class KeyProviderRoute(Route):
+    """A route of the key provider."""
+
+    surface = KEY_PROVIDER

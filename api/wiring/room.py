@@ -17,8 +17,9 @@ from projections.kernel.schema.view import View
 from projections.kernel.sql.partitions import DayTable
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Renderer
-    from api.http.router import Router
     from api.wiring.container import Providers, Services
     from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.retention import Removal
@@ -47,7 +48,7 @@ class Room:
     views: Sequence[View] = ()
     migrations: Sequence[Migration] = ()
     grants: Sequence[Grant] = ()
-    routes: Callable[[], Sequence[Router]] = tuple
+    routes: Callable[[], Sequence[APIRouter]] = tuple
     services: Callable[[Services], Providers] = lambda services: {}
     past_states: Callable[[Services], Mapping[str, Renderer]] = lambda services: {}
     """Renders the past states of the room's aggregates, by their kind, as a GET shows them today."""

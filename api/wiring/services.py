@@ -8,11 +8,11 @@ from pathlib import Path
 from socket import gethostname
 from typing import Any
 
+from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from api.audit.past_states import PastStates, Renderer
 from api.http.auth import Authenticate, Caller
-from api.http.router import Router
 from api.kernel.auth import Role, caller_of
 from api.kernel.shell_access import PREFIX as SHELL
 from api.kernel.shell_access import ShellKeys
@@ -45,7 +45,7 @@ from workers.ports.media import MediaSource
 from workers.ports.outbound import Notifying
 from workers.ports.targets import Targets
 
-ROUTES: Sequence[Router] = tuple(router for room in ROOMS for router in room.routes())
+ROUTES: Sequence[APIRouter] = tuple(router for room in ROOMS for router in room.routes())
 
 
 def services(

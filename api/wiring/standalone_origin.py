@@ -14,7 +14,7 @@ from api.http import app as http
 from api.http.app import Application
 from api.http.auth import Caller
 from api.http.connection_limits import Connections
-from api.http.endpoint import Conventions
+from api.http.conventions import Conventions
 from api.http.proxies import Proxies
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog

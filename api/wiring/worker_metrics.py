@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from api.http import app as http
 from api.http.app import Application
 from api.http.connection_limits import Connections
-from api.http.endpoint import Conventions
+from api.http.conventions import Conventions
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog
 from api.kernel.request import Request

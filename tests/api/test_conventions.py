@@ -11,21 +11,21 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.http.binding import parsers, read_signature
-from api.http.parsing import parse_json
+from api.http.endpoint import parsers
+from api.http.routing import routes_of
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.kernel.clock import iso, to_milliseconds
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, logged, patch, replace, version_of
 from tests.conftest import HandClock, introduce
 
-LISTS = [spec for routes in ROUTES for spec in routes.specs if spec.lists]
+LISTS = [spec for spec in routes_of(ROUTES) if spec.lists]
 
 
 def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
     """A search form sends all of its fields. Filters of custom properties find what is empty; other reads have no filters."""
     for spec in LISTS:
-        query, parser = read_signature(spec).query, parsers(spec, parse_json).query
+        query, parser = spec.signature.query, parsers(spec).query
         if query is None or parser is None or query.EMPTY_IS_SENT:
             continue
         names = [name for name in sorted(query.optional()) if name in {spelling.lower() for spelling in query.spellings().values()}]
@@ -34,7 +34,7 @@ def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
         for empty in (*(f"{name}=" for name in names), "&".join(names)):
             assert parser.parse(f"{required}{empty}".encode(), unknown) == parser.parse(required.encode(), unknown), spec.where
         assert not unknown
-    retained = {spec.path for spec in LISTS if (query := read_signature(spec).query) is not None and query.EMPTY_IS_SENT}
+    retained = {spec.documented_path for spec in LISTS if (query := spec.signature.query) is not None and query.EMPTY_IS_SENT}
     assert retained == {f"/api/{of}/customproperty/" for of in ("category", "chapterpoint")} | {
         "/api/media/destinationproperty/all/{destinationId}"
     }
@@ -42,14 +42,13 @@ def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
 
 
 async def test_fixed_segments_of_paths_match_in_any_case(http: httpx.AsyncClient, application: Application) -> None:
-    for spec in (
-        spec for routes in ROUTES for spec in routes.specs if spec.surface.name in ("media", "audit", "engine", "key provider")
-    ):
+    for spec in (spec for spec in routes_of(ROUTES) if spec.surface.name in ("media", "audit", "engine", "key provider")):
         for spelled in (str.upper, str.lower, str.title):
-            segments = [part if part.startswith("{") else spelled(part) for part in spec.path.split("/")]
-            endpoint, values = application._find({"raw_path": "/".join(segments).encode(), "method": spec.method})
-            assert endpoint.path == spec.path, (segments, endpoint.path)
-            assert values == [part for part in segments if part.startswith("{")]
+            segments = [part if part.startswith("{") else spelled(part) for part in spec.documented_path.split("/")]
+            scope: dict[str, Any] = {"raw_path": "/".join(segments).encode(), "method": spec.method}
+            entry = application.trie.find(scope)
+            assert entry.path == spec.documented_path, (segments, entry.path)
+            assert list(scope["path_params"].values()) == [part for part in segments if part.startswith("{")]
     key = (await add(http, RefId="Cup"))["id"]
     shown = await http.get(f"/API/Event/{key}")
     assert (shown.status_code, shown.json()["id"]) == (200, key)
@@ -296,8 +295,13 @@ async def test_every_declared_path_answers_with_and_without_its_trailing_slash(
     http: httpx.AsyncClient, application: Application
 ) -> None:
     application.drain()  # a stream that never ends does so at once
-    for declaration in (spec for routes in ROUTES for spec in routes.specs if spec.method == "GET" and spec.status != 302):
-        path = declaration.path.replace("{aggregate}", "event").replace("{id}", UNKNOWN).replace("{name}", "admin").rstrip("/")
+    for declaration in (spec for spec in routes_of(ROUTES) if spec.method == "GET" and spec.status != 302):
+        path = (
+            declaration.documented_path.replace("{aggregate}", "event")
+            .replace("{id}", UNKNOWN)
+            .replace("{name}", "admin")
+            .rstrip("/")
+        )
         path = path.replace("{client_name}", "admin")
         bare, slashed = [await http.get(entry, headers={"client": "admin"}) for entry in (path, path + "/")]
         assert bare.status_code == slashed.status_code != 405, path
@@ -348,5 +352,5 @@ async def test_an_unknown_path_is_404_and_a_wrong_method_405_with_or_without_a_k
 
 def test_every_protected_post_can_be_repeated_under_its_key() -> None:
     """A route without `respond` would ignore the Idempotency-Key without a word."""
-    specs = [spec for router in ROUTES for spec in router.specs if spec.method == "POST" and spec.permission is not None]
+    specs = [spec for spec in routes_of(ROUTES) if spec.method == "POST" and spec.permission.roles]
     assert [spec.where for spec in specs if spec.surface.keeps_answers and not spec.keeps_answer] == []

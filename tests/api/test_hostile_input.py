@@ -16,8 +16,7 @@ from typing import Any, get_args, get_origin
 import httpx
 import pytest
 
-from api.http.binding import read_signature
-from api.http.router import RouteSpec
+from api.http.routing import Route, routes_of
 from api.kernel.wire import Wire, wire_names
 from api.speke.surface import KEY_PROVIDER
 from api.wiring.core import Core
@@ -45,10 +44,9 @@ from tests.api.valid_bodies import (
 )
 
 DECLARATIONS = {
-    f"{spec.method} {spec.path}": spec
-    for routes in ROUTES
-    for spec in routes.specs
-    if spec.surface is not KEY_PROVIDER and spec.path != "/console/{+path}"
+    f"{spec.method} {spec.documented_path}": spec
+    for spec in routes_of(ROUTES)
+    if spec.surface is not KEY_PROVIDER and spec.documented_path != "/console/{path}"
 }
 """The key provider takes XML and answers in plain text; tests/api/speke attacks it. Any path below the console is a page of it."""
 ANYTHING_GOES = {"POST /api/log/exception/"}
@@ -65,9 +63,7 @@ ANY_TEXT = {
 """Answer for any text in their paths. tests/api/media/test_tag.py attacks the first; the second deletes what it finds; the others
 find what was sent with this transaction id."""
 WITH_BODY = {
-    name: entry
-    for name, entry in DECLARATIONS.items()
-    if read_signature(entry).body is not None and name not in ANYTHING_GOES | SIGNED
+    name: entry for name, entry in DECLARATIONS.items() if entry.signature.body is not None and name not in ANYTHING_GOES | SIGNED
 }
 
 NOTHING = object()
@@ -126,35 +122,35 @@ async def ids(http: httpx.AsyncClient, inner: Core, media_root: Path) -> dict[st
     return {**await things(http, media_root), **service, CALLBACK: await add_callback(inner)}
 
 
-def address(declaration: RouteSpec, ids: dict[str, str]) -> str:
+def address(declaration: Route, ids: dict[str, str]) -> str:
     ids = {**ids, "id": ids.get(resource(declaration), ids["id"])}
-    if declaration.path.startswith("/api/compose/") and ids["eventId"] == EVENT:
-        ids["eventId"] = COMPOSED_FOR_ENCODER if "/encoder/" in declaration.path else COMPOSED
-    return re.sub(r"\{\+?(\w+)\}", lambda record: ids[record[1]], declaration.path)
+    if declaration.documented_path.startswith("/api/compose/") and ids["eventId"] == EVENT:
+        ids["eventId"] = COMPOSED_FOR_ENCODER if "/encoder/" in declaration.documented_path else COMPOSED
+    return re.sub(r"\{\+?(\w+)\}", lambda record: ids[record[1]], declaration.documented_path)
 
 
-def resource(declaration: RouteSpec) -> str:
+def resource(declaration: Route) -> str:
     """Return the resource that `{id}` belongs to: the segment before it, such as `room`. Webhooks are three families with one
     such segment."""
-    if declaration.path.endswith("/webhook/{id}/callback/"):
+    if declaration.documented_path.endswith("/webhook/{id}/callback/"):
         return CALLBACK
-    if declaration.path.endswith("/webhook/{id}/event/"):
+    if declaration.documented_path.endswith("/webhook/{id}/event/"):
         return EVENT_WEBHOOK
-    if declaration.path.endswith("/destinationproperty/id/{id}"):
+    if declaration.documented_path.endswith("/destinationproperty/id/{id}"):
         return DESTINATION_PROPERTY
-    return declaration.path.partition("/{id}")[0].rpartition("/")[2]
+    return declaration.documented_path.partition("/{id}")[0].rpartition("/")[2]
 
 
-def media_type(declaration: RouteSpec) -> str:
-    return declaration.body_types[0].media_types[0]
+def media_type(declaration: Route) -> str:
+    return declaration.rules.body_types[0].media_types[0]
 
 
-def wrapped(declaration: RouteSpec, body: bytes) -> bytes:
+def wrapped(declaration: Route, body: bytes) -> bytes:
     return b"[" + body + b"]" if takes_list(declaration) else body
 
 
-def takes_list(declaration: RouteSpec) -> bool:
-    body = read_signature(declaration).body_type
+def takes_list(declaration: Route) -> bool:
+    body = declaration.signature.body_type
     return get_origin(getattr(body, "__origin__", None) or body) is list
 
 
@@ -166,8 +162,8 @@ def spoilt(valid: dict[str, Any], name: str, raw: bytes) -> bytes:
     return b"{" + b",".join([*members, json.dumps(name).encode() + b":" + raw]) + b"}"
 
 
-def fields(declaration: RouteSpec) -> list[str]:
-    model = next(model_in(read_signature(declaration).body_type))
+def fields(declaration: Route) -> list[str]:
+    model = next(model_in(declaration.signature.body_type))
     return [wire_names(model, name)[0] for name in model.model_fields]
 
 
@@ -179,7 +175,7 @@ def model_in(annotation: Any) -> Iterator[type[Wire]]:
         yield from model_in(inner)
 
 
-async def send(http: httpx.AsyncClient, declaration: RouteSpec, path: str, body: bytes) -> httpx.Response:
+async def send(http: httpx.AsyncClient, declaration: Route, path: str, body: bytes) -> httpx.Response:
     headers = {"content-type": media_type(declaration), "client": "admin"}
     return await http.request(declaration.method, path, content=body, headers=headers)
 
@@ -232,7 +228,7 @@ async def test_no_field_may_be_there_in_two_spellings(http: httpx.AsyncClient, i
 async def test_what_is_no_body_is_refused(http: httpx.AsyncClient, inner: Core, ids: dict[str, str]) -> None:
     before = await last(inner)
     for name, declaration in WITH_BODY.items():
-        optional = read_signature(declaration).body.default is None  # type: ignore[union-attr]
+        optional = declaration.signature.body.default is None  # type: ignore[union-attr]
         other = [b"{}", b"[7]", b"[[]]", b"[null]"] if takes_list(declaration) else [b"[]", b"[{}]"]
         for body in (*NO_BODY_AT_ALL, *other, *([] if optional else [b"", b"null"])):
             refused(await send(http, declaration, address(declaration, ids), body), name, body[:20])
@@ -248,7 +244,9 @@ async def test_ten_megabytes_are_413_to_every_write(http: httpx.AsyncClient, inn
             yield b" " * 500_000
 
     for name, declaration in DECLARATIONS.items():
-        if declaration.method != "GET" and not declaration.path.startswith("/origin/"):  # which takes segments of any size
+        if declaration.method != "GET" and not declaration.documented_path.startswith(
+            "/origin/"
+        ):  # which takes segments of any size
             answer = await send(http, declaration, address(declaration, ids), huge)
             refused(answer, name)
             assert answer.status_code == 413, name
@@ -325,10 +323,10 @@ async def test_other_content_types_are_415_everywhere(http: httpx.AsyncClient, i
 async def test_no_path_segment_breaks_anything(http: httpx.AsyncClient, inner: Core, ids: dict[str, str]) -> None:
     before = await last(inner)
     for name, declaration in DECLARATIONS.items():
-        for parameter in () if name in ANY_TEXT else read_signature(declaration).path.values():
+        for parameter in () if name in ANY_TEXT else declaration.signature.path:
             for bad in BAD_PATHS:
                 path = address(
-                    declaration, {**ids, parameter[0]: bad, **({resource(declaration): bad} if parameter[0] == "id" else {})}
+                    declaration, {**ids, parameter[1]: bad, **({resource(declaration): bad} if parameter[1] == "id" else {})}
                 )
                 body = wrapped(declaration, json.dumps(VALID[name]).encode()) if name in VALID else b""
                 refused(await send(http, declaration, path, body), name, bad[:30])
@@ -338,7 +336,7 @@ async def test_no_path_segment_breaks_anything(http: httpx.AsyncClient, inner: C
 async def test_no_query_breaks_anything(http: httpx.AsyncClient, inner: Core, ids: dict[str, str]) -> None:
     before = await last(inner)
     for name, declaration in DECLARATIONS.items():
-        model = read_signature(declaration).query
+        model = declaration.signature.query
         if model is None:
             continue
         names = [wire_names(model, field)[0] for field in model.model_fields]

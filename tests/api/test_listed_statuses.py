@@ -12,9 +12,8 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.http.binding import read_signature
 from api.http.openapi_responses import statuses
-from api.http.router import RouteSpec
+from api.http.routing import Route, routes_of
 from api.kernel.wire import wire_names
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
@@ -27,10 +26,10 @@ from tests.listed_statuses import LISTED, UnlistedStatus
 __all__ = ["ids"]
 
 SPECS = {
-    f"{spec.method} {spec.path}": spec
-    for routes in ROUTES
-    for spec in routes.specs
-    if spec.documented and not spec.path.startswith("/origin/")  # for encoders and players, with tests of their own
+    f"{spec.method} {spec.documented_path}": spec
+    for spec in routes_of(ROUTES)
+    if spec.include_in_schema
+    and not spec.documented_path.startswith("/origin/")  # for encoders and players, with tests of their own
 }
 NOWHERE = {
     "referenceid": "unknown",
@@ -114,7 +113,7 @@ async def ask(
     http: httpx.AsyncClient, name: str, path: str, *, content: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> int:
     spec = SPECS[name]
-    usual = {"client": "admin", "content-type": spec.body_types[0].media_types[0]}
+    usual = {"client": "admin", "content-type": spec.rules.body_types[0].media_types[0]}
     body = body_of(name) if content is None else content
     return (await http.request(spec.method, path, content=body, headers={**usual, **(headers or {})})).status_code
 
@@ -128,9 +127,9 @@ def nowhere() -> dict[str, str]:
     return {**{name: str(uuid4()) for name in ids}, **NOWHERE}
 
 
-def asked(spec: RouteSpec, ids: Mapping[str, str]) -> str:
+def asked(spec: Route, ids: Mapping[str, str]) -> str:
     """The address, with the query that the route requires."""
-    model = read_signature(spec).query
+    model = spec.signature.query
     fields = {} if model is None else model.model_fields
     required = [wire_names(model, name)[0] for name, field in fields.items() if model is not None and field.is_required()]
     path = address(spec, dict(ids))
@@ -164,7 +163,7 @@ async def test_412_is_listed_where_if_match_counts(http: httpx.AsyncClient, exis
     result = {
         name for name, spec in SPECS.items() if await ask(http, name, asked(spec, existing), headers={"If-Match": '"999"'}) == 412
     }
-    published = {"GET /media/{contentId}/{+file}"}  # of a file that is there, in tests of its own
+    published = {"GET /media/{contentId}/{file}"}  # of a file that is there, in tests of its own
     assert result == listing(412) - published
 
 
@@ -208,7 +207,7 @@ async def test_409_is_listed_where_something_is_written(http: httpx.AsyncClient,
     for name in posts:
         assert await ask(http, name, asked(SPECS[name], existing), headers={"Idempotency-Key": "k"}) == 409, name
     reads = {"GET /api/vod/{id}/metadata", "GET /api/provision/resources/{eventId}"}
-    assert listing(409) == {name for name, spec in SPECS.items() if spec.respond is not None} | reads
+    assert listing(409) == {name for name, spec in SPECS.items() if spec.rules.respond is not None} | reads
     writes = {name for name in SPECS if not name.startswith("GET ")}
     clones = {name for name in SPECS if "/clone/" in name}
     assert listing(409) == writes - {"POST /{client_name}/speke"} - EACH - SESSIONS | clones | reads
@@ -220,7 +219,7 @@ async def test_what_each_surface_adds(http: httpx.AsyncClient) -> None:
     composed = {"POST /api/compose/", "PUT /api/compose/event/{eventId}", "GET /api/compose/clone/{sourceEventId}"}
     jobs = {"POST /engine/job", "POST /engine/jobs/{job_id}/rerun", *made, *composed}
     assert listing(429) == {"POST /{client_name}/speke", "POST /console/session", *jobs}
-    closed = {name for name, spec in SPECS.items() if spec.permission is not None}
+    closed = {name for name, spec in SPECS.items() if spec.permission.roles}
     assert listing(401) == listing(403) == closed | SESSIONS
     assert listing(400) == SPECS.keys()
 

@@ -9,7 +9,7 @@ from typing import Any, get_origin
 import httpx
 import pytest
 
-from api.http.router import RouteSpec
+from api.http.routing import Route
 from projections.kernel.database import database, page
 from projections.publication import queries as publications
 from projections.record import queries as records
@@ -28,7 +28,7 @@ _CEILINGS = (
 )
 
 
-def arrays() -> dict[str, RouteSpec]:
+def arrays() -> dict[str, Route]:
     return {
         name: route
         for name, route in declared().items()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from fastapi import APIRouter
 
-from api.http.auth import OPEN
-from api.http.router import Router, RouteSpec
+from api.http.permission import OPEN
+from api.http.routing import Route, routes_of
 from api.kernel.auth import Role
 from api.speke.surface import KEY_PROVIDER
 from api.wiring.catalogue import AGGREGATES, catalogue
@@ -25,7 +26,7 @@ _KINDS = """
 KINDS = frozenset(_KINDS.split())
 # Past participles that do not end in -ed.
 IRREGULAR = {"broken", "set", "sent", "made", "begun", "taken", "held", "put", "deleted", "reset", "withdrawn"}
-DECLARED = [declaration for routes in ROUTES for declaration in routes.specs]
+DECLARED = list(routes_of(ROUTES))
 _OPEN_OF_THE_ENGINE = [
     "",
     "jobs",
@@ -40,16 +41,16 @@ _OPEN_OF_THE_ENGINE = [
     "dashboard.html",
 ]
 OPEN_TO_ALL = {
-    *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{+file}"),
+    *("/livez", "/readyz", "/metrics", "/asyncapi.json", "/media/{contentId}/{file}"),
     "/api/provision/callback/{template}/{infrastructure}",  # signed by the service
-    *("/", "/console/", "/console/{+path}"),  # files without content of the catalogue
+    *("/", "/console/", "/console/{path}"),  # files without content of the catalogue
     "/console/session",  # it is how one gets in
-    *("/origin/live/{name}", "/origin/live/{name}/{+file}"),
+    *("/origin/live/{name}", "/origin/live/{name}/{file}"),
     *(f"/engine/{path}" for path in _OPEN_OF_THE_ENGINE),
 }
 
 every_aggregate = pytest.mark.parametrize("aggregate", AGGREGATES, ids=[aggregate.KIND for aggregate in AGGREGATES])
-every_router = pytest.mark.parametrize("routes", ROUTES, ids=[routes.specs[0].path for routes in ROUTES])
+every_router = pytest.mark.parametrize("routes", ROUTES, ids=[next(routes_of([routes])).documented_path for routes in ROUTES])
 
 
 @every_aggregate
@@ -124,44 +125,43 @@ def test_an_aggregate_can_apply_all_that_can_happen_to_it(aggregate: type[Aggreg
 
 
 @every_router
-def test_every_route_says_which_roles_may_call_it(routes: Router) -> None:
-    for route in routes.specs:
+def test_every_route_says_which_roles_may_call_it(routes: APIRouter) -> None:
+    for route in routes_of([routes]):
         says_which_roles_may_call_it(route)
 
 
-def says_which_roles_may_call_it(route: RouteSpec) -> None:
+def says_which_roles_may_call_it(route: Route) -> None:
     """A route without a key is the exception and is named here."""
     if route.permission is OPEN:
-        assert route.path in OPEN_TO_ALL
+        assert route.documented_path in OPEN_TO_ALL
     else:
-        assert route.permission
-        assert route.permission <= set(Role)
-        assert Role.ADMIN in route.permission, "admin may do everything"
+        assert route.permission.roles
+        assert route.permission.roles <= set(Role)
+        assert Role.ADMIN in route.permission.roles, "admin may do everything"
 
 
 @every_router
-def test_a_role_that_only_reads_cannot_change_anything(routes: Router) -> None:
-    for route in routes.specs:
+def test_a_role_that_only_reads_cannot_change_anything(routes: APIRouter) -> None:
+    for route in routes_of([routes]):
         leaves_changes_to_other_roles(route)
 
 
-def leaves_changes_to_other_roles(route: RouteSpec) -> None:
+def leaves_changes_to_other_roles(route: Route) -> None:
     """viewer and auditor read, keys only requests content keys, and operators do not manage clients."""
     if route.permission is OPEN:
         return
-    assert route.permission is not None
     if route.surface is KEY_PROVIDER:
-        assert route.permission == {Role.KEYS, Role.OPERATOR, Role.ADMIN}
+        assert route.permission.roles == {Role.KEYS, Role.OPERATOR, Role.ADMIN}
         return
     if route.method != "GET":
-        assert route.permission.isdisjoint({Role.VIEWER, Role.AUDITOR, Role.KEYS})
-    if route.path.startswith("/api/audit") and route.method == "GET":
-        assert route.permission == {Role.AUDITOR, Role.ADMIN}
-    if route.path.startswith("/api/client"):
-        assert route.permission == {Role.ADMIN}
-    assert Role.KEYS not in route.permission
+        assert route.permission.roles.isdisjoint({Role.VIEWER, Role.AUDITOR, Role.KEYS})
+    if route.documented_path.startswith("/api/audit") and route.method == "GET":
+        assert route.permission.roles == {Role.AUDITOR, Role.ADMIN}
+    if route.documented_path.startswith("/api/client"):
+        assert route.permission.roles == {Role.ADMIN}
+    assert Role.KEYS not in route.permission.roles
 
 
 def test_no_two_routes_have_one_method_and_path() -> None:
-    shapes = [(route.method, re.sub(r"\{[^}]*\}", "{}", route.path).rstrip("/")) for route in DECLARED]
+    shapes = [(route.method, re.sub(r"\{[^}]*\}", "{}", route.documented_path).rstrip("/")) for route in DECLARED]
     assert sorted(shape for shape in shapes if shapes.count(shape) > 1) == []

@@ -17,8 +17,8 @@ _OF_WORKERS = (
     "workers.webhook.sender.sender",
     "workers.adapters.kafka.relay",
 )
-_LARGE_AND_RARE = ("fastapi", "starlette", "kafka", "boto3", "botocore")
-"""The OpenAPI document, and a broker and a bucket, which most installations do not have."""
+_LARGE_AND_RARE = ("kafka", "boto3", "botocore")
+"""A broker and a bucket, which most installations do not have."""
 _OF_THE_API = ("api.media", "api.engine", "api.speke", "api.audit", "api.http", "uvicorn")
 
 _BUILD = "from api.wiring.product import build"

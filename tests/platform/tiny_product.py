@@ -19,7 +19,6 @@ from api.cli.database import start_database
 from api.cli.home import create_home, lock_home
 from api.cli.serving import serve
 from api.http.connection_limits import Connections
-from api.http.response import Response
 from api.http.streaming import EVENT_STREAM, OpenStreams
 from api.kernel.request import Request
 from api.wiring.settings import Settings
@@ -35,8 +34,8 @@ class TinyProduct:
     async def app(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["path"] == "/endless":
             await send({"type": "http.response.start", "status": 200, "headers": []})
-            request = Request(scope, dict(scope["headers"]), path="/endless")
-            await self._streams.send(Response(body=_endless(), media_type=EVENT_STREAM), request, receive=receive, send=send)
+            request = Request(scope, receive, send)
+            await self._streams.send(_endless(), request, media_type=EVENT_STREAM, receive=receive, send=send)
             return
         if scope["path"] == "/held":
             (self._home / "held").touch()

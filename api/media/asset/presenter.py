@@ -43,7 +43,7 @@ class AssetPresenter:
     async def written(self, request: Request, outcome: Outcome[AssetAggregate]) -> Response:
         """Return the response to a write: the asset as a GET shows it, or its last state if it was deleted."""
         row = AssetRow.of(outcome.aggregate)
-        return Response(200, (await self.shown([row], as_of=outcome.as_of))[0], etag=row.version)
+        return Response((await self.shown([row], as_of=outcome.as_of))[0], etag=row.version)
 
     async def shown(self, rows: Sequence[AssetRow], *, as_of: int | None = None) -> list[Asset]:
         storage = await self._storage({row.event_id for row in rows}, as_of)

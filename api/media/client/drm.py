@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fastapi import APIRouter
+
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import ADMIN
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.media.client.routes import ClientDrmSettings, ConfigureDrmRequest
 from domain.client.aggregate import Client
 from domain.client.handlers import ClientHandlers
@@ -14,25 +16,28 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.client.directory import ClientDirectory
 
-routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/client", tags=["Clients"], route_class=UnstoredMediaRoute)
 
 
 async def drm_configured(request: Request, outcome: Outcome[Client]) -> Response:
     client = outcome.aggregate
-    return Response(200, ClientDrmSettings.of(client.drm), etag=client.version)
+    return Response(ClientDrmSettings.of(client.drm), etag=client.version)
 
 
-@routes.get("/{name}/drm/", ADMIN, response_model=ClientDrmSettings)
-async def get_client_drm(request: Request, name: str, directory: ClientDirectory) -> Response:
+@routes.get("/{name}/drm/", dependencies=[ADMIN], response_model=ClientDrmSettings)
+async def get_client_drm(request: Request, name: str, directory: Service[ClientDirectory]) -> Response:
     """The DRM settings of a client."""
     client = await directory.find(name)
     if client is None:
         raise NotFound(Client.KIND, name)
-    return Response(200, ClientDrmSettings.of(client.drm), etag=client.version, settled=True)
+    return Response(ClientDrmSettings.of(client.drm), etag=client.version, settled=True)
 
 
-@routes.put("/{name}/drm/", ADMIN, response_model=ClientDrmSettings, respond=drm_configured)
-async def change_client_drm(request: Request, name: str, body: ConfigureDrmRequest, handlers: ClientHandlers) -> Outcome[Client]:
+@routes.put("/{name}/drm/", dependencies=[ADMIN], response_model=ClientDrmSettings)
+@rules(respond=drm_configured)
+async def change_client_drm(
+    request: Request, name: str, body: ConfigureDrmRequest, handlers: Service[ClientHandlers]
+) -> Outcome[Client]:
     """Change the settings of the key provider's answers to this client, effective immediately. Keys, kids and IVs stay."""
     changes = {field: getattr(body, field) for field in body.model_fields_set}
     return await handlers.configure_drm(name, changes, invocation=request.invocation)

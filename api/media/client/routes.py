@@ -7,14 +7,15 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
+from fastapi import APIRouter, Body, Path
 from pydantic import ConfigDict, Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.api_keys import new_api_key
 from api.kernel.auth import ADMIN
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Text, Wire
 from domain.client import aggregate
 from domain.client.handlers import API_KEY, ClientHandlers
@@ -211,7 +212,7 @@ class ConfigureDrmRequest(Wire):
     )
 
 
-routes = Router("/client", tag="Clients", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/client", tags=["Clients"], route_class=UnstoredMediaRoute)
 
 _NEVER_STORED = (("cache-control", "no-store"),)
 _OF_A_NEW_CLIENT = 3
@@ -224,14 +225,14 @@ async def client_added(request: Request, outcome: Outcome[aggregate.Client]) -> 
     client = outcome.aggregate
     body = AddedClient.of_aggregate(client).model_copy(update={"key": outcome.secrets.get(API_KEY)})
     headers = _NEVER_STORED if client.version <= _OF_A_NEW_CLIENT else (*_NEVER_STORED, _AGAIN)
-    return Response(201, body, etag=client.version, location=f"/api/client/{client.key}", headers=headers)
+    return Response(body, 201, etag=client.version, location=f"/api/client/{client.key}", headers=headers)
 
 
-async def client_changed(request: Request, outcome: Outcome[aggregate.Client], directory: ClientDirectory) -> Response:
+async def client_changed(request: Request, outcome: Outcome[aggregate.Client], directory: Service[ClientDirectory]) -> Response:
     return await _shown(outcome.aggregate, directory)
 
 
-async def client_deleted(request: Request, outcome: Outcome[aggregate.Client], directory: ClientDirectory) -> Response:
+async def client_deleted(request: Request, outcome: Outcome[aggregate.Client], directory: Service[ClientDirectory]) -> Response:
     [client] = outcome.previous
     return await _shown(client, directory)
 
@@ -241,71 +242,78 @@ async def key_issued(request: Request, outcome: Outcome[aggregate.Client]) -> Re
     client = outcome.aggregate
     key = client.keys[-1]
     body = IssuedApiKey(key_id=key.key_id, key=outcome.secrets.get(API_KEY), created_at=key.created_at, expires_at=None)
-    return Response(201, body, location=f"/api/client/{client.key}", headers=_NEVER_STORED)
+    return Response(body, 201, location=f"/api/client/{client.key}", headers=_NEVER_STORED)
 
 
-async def key_revoked(request: Request, outcome: Outcome[aggregate.Client], directory: ClientDirectory) -> Response:
+async def key_revoked(request: Request, outcome: Outcome[aggregate.Client], directory: Service[ClientDirectory]) -> Response:
     [before] = outcome.previous
     remaining = {key.key_id for key in outcome.aggregate.keys}
     [key] = [key for key in before.keys if key.key_id not in remaining]
-    return Response(200, ApiKey.of(key, await directory.last_used([key.key_id])))
+    return Response(ApiKey.of(key, await directory.last_used([key.key_id])))
 
 
-@routes.post("/", ADMIN, response_model=AddedClient, status=201, respond=client_added)
-async def add_client(request: Request, body: AddClientRequest, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
+@routes.post("/", dependencies=[ADMIN], response_model=AddedClient, status_code=201)
+@rules(respond=client_added)
+async def add_client(request: Request, body: AddClientRequest, handlers: Service[ClientHandlers]) -> Outcome[aggregate.Client]:
     """Add a client. Its key is shown only in this response."""
     return await handlers.register(
         body.name, body.roles, key=new_api_key(), trust_actor=body.trust_actor, invocation=request.invocation
     )
 
 
-@routes.get("/", ADMIN, response_model=list[Client])
-async def list_clients(request: Request, directory: ClientDirectory) -> Response:
+@routes.get("/", dependencies=[ADMIN], response_model=list[Client])
+async def list_clients(request: Request, directory: Service[ClientDirectory]) -> Response:
     """All clients."""
     clients = await directory.all()
     last_used = await directory.last_used([key.key_id for client in clients for key in client.keys])
-    return Response(200, [Client.of(client, last_used) for client in clients])
+    return Response([Client.of(client, last_used) for client in clients])
 
 
-@routes.get("/{name}", ADMIN, response_model=Client)
-async def get_client(request: Request, name: str, directory: ClientDirectory) -> Response:
+@routes.get("/{name}", dependencies=[ADMIN], response_model=Client)
+async def get_client(request: Request, name: str, directory: Service[ClientDirectory]) -> Response:
     """The client with this name."""
     client = await directory.find(name)
     if client is None:
         raise NotFound(aggregate.Client.KIND, name)
     last_used = await directory.last_used([key.key_id for key in client.keys])
-    return Response(200, Client.of(client, last_used), etag=client.version)
+    return Response(Client.of(client, last_used), etag=client.version)
 
 
-@routes.put("/{name}", ADMIN, response_model=Client, respond=client_changed)
+@routes.put("/{name}", dependencies=[ADMIN], response_model=Client)
+@rules(respond=client_changed)
 async def change_client_roles(
-    request: Request, name: str, body: ChangeClientRolesRequest, handlers: ClientHandlers
+    request: Request, name: str, body: ChangeClientRolesRequest, handlers: Service[ClientHandlers]
 ) -> Outcome[aggregate.Client]:
     """Replace the roles of a client, and set whether it may name end users."""
     return await handlers.change(name, body.roles, trust_actor=body.trust_actor, invocation=request.invocation)
 
 
-@routes.delete("/{name}", ADMIN, response_model=Client, respond=client_deleted)
-async def delete_client(request: Request, name: str, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
+@routes.delete("/{name}", dependencies=[ADMIN], response_model=Client)
+@rules(respond=client_deleted)
+async def delete_client(request: Request, name: str, handlers: Service[ClientHandlers]) -> Outcome[aggregate.Client]:
     """Delete a client; its keys stop working. The response shows its last state."""
     return await handlers.delete(name, invocation=request.invocation)
 
 
-@routes.post("/{name}/keys/", ADMIN, response_model=IssuedApiKey, status=201, respond=key_issued)
+@routes.post("/{name}/keys/", dependencies=[ADMIN], response_model=IssuedApiKey, status_code=201)
+@rules(respond=key_issued)
 async def issue_client_key(
-    request: Request, name: str, handlers: ClientHandlers, body: IssueApiKeyRequest | None = None
+    request: Request, name: str, handlers: Service[ClientHandlers], body: Annotated[IssueApiKeyRequest | None, Body()] = None
 ) -> Outcome[aggregate.Client]:
     """Issue another key. With `expireOthersAfter` the other keys expire after this number of seconds."""
     expire_others_after = body.expire_others_after if body is not None else None
     return await handlers.issue_key(name, key=new_api_key(), expire_others_after=expire_others_after, invocation=request.invocation)
 
 
-@routes.delete("/{name}/keys/{keyId}", ADMIN, response_model=ApiKey, respond=key_revoked)
-async def revoke_client_key(request: Request, name: str, key_id: str, handlers: ClientHandlers) -> Outcome[aggregate.Client]:
+@routes.delete("/{name}/keys/{keyId}", dependencies=[ADMIN], response_model=ApiKey)
+@rules(respond=key_revoked)
+async def revoke_client_key(
+    request: Request, name: str, key_id: Annotated[str, Path(alias="keyId")], handlers: Service[ClientHandlers]
+) -> Outcome[aggregate.Client]:
     """Revoke a key. The response shows its last state."""
     return await handlers.revoke_key(name, key_id, invocation=request.invocation)
 
 
 async def _shown(client: aggregate.Client, directory: ClientDirectory) -> Response:
     last_used = await directory.last_used([key.key_id for key in client.keys])
-    return Response(200, Client.of_aggregate(client, last_used), etag=client.version)
+    return Response(Client.of_aggregate(client, last_used), etag=client.version)

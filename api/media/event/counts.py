@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Wire
 from domain.event.values import EventState
 from projections.event.queries import EventQueries
 
-routes = Router("/event", surface=MEDIA, tag="Events")
+routes = APIRouter(prefix="/api/event", tags=["Events"], route_class=MediaRoute)
 
 
 class EventCountsQuery(Wire):
@@ -37,11 +40,11 @@ class EventCounts(Wire):
     states: list[EventStateCount] = Field(description="All states by number, including states without Events.")
 
 
-@routes.get("/counts", READ, response_model=EventCounts)
-async def count_events(request: Request, query: EventCountsQuery, events: EventQueries) -> Response:
+@routes.get("/counts", dependencies=[READ], response_model=EventCounts)
+async def count_events(request: Request, query: Annotated[EventCountsQuery, Query()], events: Service[EventQueries]) -> Response:
     """The exact number of Events in each state. It is as fast for a million Events as for a few."""
     counts = await events.states(deleted=query.deleted)
     states = [
         EventStateCount.model_construct(state=int(state), name=state.name, count=counts.get(state, 0)) for state in EventState
     ]
-    return Response(200, EventCounts.model_construct(total=sum(counts.values()), states=states))
+    return Response(EventCounts.model_construct(total=sum(counts.values()), states=states))

@@ -56,7 +56,7 @@ class EventPresenter:
     async def written(self, request: Request, outcome: Outcome[MediaEvent]) -> Response:
         """Return the response to a write: the Event as a GET shows it."""
         row = EventRow.of(outcome.aggregate)
-        return Response(200, await self.event(row, base_url=request.base_url, as_of=outcome.as_of), etag=row.version)
+        return Response(await self.event(row, base_url=request.root_url, as_of=outcome.as_of), etag=row.version)
 
     async def event(self, row: EventRow, *, base_url: str, as_of: int | None) -> Event:
         return Event.of(row, await self._linked([row], as_of), base_url=base_url)
@@ -67,13 +67,13 @@ class EventPresenter:
         if row is None:
             raise NotFound(MediaEvent.KIND, str(key))
         video = await self._video(row, requested) if query.process_video else None
-        event = Event.of(row, await self._linked([row]), base_url=request.base_url, video=video)
-        return Response(200, event, etag=row.version)
+        event = Event.of(row, await self._linked([row]), base_url=request.root_url, video=video)
+        return Response(event, etag=row.version)
 
     async def page(self, request: Request, page: Page[EventRow]) -> Response:
-        linked, base_url = await self._linked(page.results), request.base_url
+        linked, base_url = await self._linked(page.results), request.root_url
         parts = await in_slices(lambda rows: [encoded(rows, linked, base_url=base_url)], page.results)
-        return Response(200, EventCollection.encoded(page, parts), headers=next_page(request, page))
+        return Response(EventCollection.encoded(page, parts), headers=next_page(request, page))
 
     async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
         """Return the records that the rows link to, with at most one query for each kind of look-up."""

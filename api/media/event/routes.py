@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
 
 from api.http.body import FORM, JSON, JSON_PATCH
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import ReferenceQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.media.event.patch import changes_of, patch_of
 from api.media.event.playback_requests import PlaybackQuery, PlaybackReferenceQuery
 from api.media.event.presenter import EventPresenter
@@ -32,65 +35,80 @@ from domain.kernel.ports import Outcome
 from projections.event.filters import EventFilter
 from projections.event.queries import EventQueries
 
-routes = Router("/event", tag="Events", surface=MEDIA)
+routes = APIRouter(prefix="/api/event", tags=["Events"], route_class=MediaRoute)
 
 
-async def event_written(request: Request, outcome: Outcome[MediaEvent], presenter: EventPresenter) -> Response:
+async def event_written(request: Request, outcome: Outcome[MediaEvent], presenter: Service[EventPresenter]) -> Response:
     """Return the response of a route that writes an Event."""
     return await presenter.written(request, outcome)
 
 
-@routes.post("/", WRITE, response_model=Event, body_types=(JSON, FORM), respond=event_written)
-async def add_or_update_event(request: Request, body: AddOrUpdateEventRequest, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.post("/", dependencies=[WRITE], response_model=Event)
+@rules(body_types=(JSON, FORM), respond=event_written)
+async def add_or_update_event(
+    request: Request, body: AddOrUpdateEventRequest, handlers: Service[EventHandlers]
+) -> Outcome[MediaEvent]:
     """Add an Event, or update the Event with this id."""
     return await handlers.add_or_update_event(body.id, changes_of(body), invocation=request.invocation)
 
 
-@routes.patch("/{id}", WRITE, response_model=Event, body_types=(JSON_PATCH,), respond=event_written)
-async def patch_event(request: Request, id: UUID, body: Patch, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.patch("/{id}", dependencies=[WRITE], response_model=Event)
+@rules(body_types=(JSON_PATCH,), respond=event_written)
+async def patch_event(request: Request, id: UUID, body: Patch, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
     """Change fields of an Event by JSON Patch: replace, add, remove and test. All operations apply, or none."""
     return await handlers.patch_event(id, patch_of(body), invocation=request.invocation)
 
 
-@routes.patch("/reference/{referenceid}", WRITE, response_model=Event, body_types=(JSON_PATCH,), respond=event_written)
-async def patch_event_by_reference(request: Request, referenceid: str, body: Patch, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.patch("/reference/{referenceid}", dependencies=[WRITE], response_model=Event)
+@rules(body_types=(JSON_PATCH,), respond=event_written)
+async def patch_event_by_reference(
+    request: Request, referenceid: str, body: Patch, handlers: Service[EventHandlers]
+) -> Outcome[MediaEvent]:
     """Change the most recently created Event with this reference id by JSON Patch."""
     return await handlers.patch_event_by_reference(referenceid, patch_of(body), invocation=request.invocation)
 
 
-@routes.post("/stream/dvrwindowlength/{id}", WRITE, response_model=Event, respond=event_written)
+@routes.post("/stream/dvrwindowlength/{id}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
 async def set_dvr_window_length(
-    request: Request, id: UUID, body: SetDvrWindowLengthRequest, handlers: EventHandlers
+    request: Request, id: UUID, body: SetDvrWindowLengthRequest, handlers: Service[EventHandlers]
 ) -> Outcome[MediaEvent]:
     """Set the length of the DVR window, in seconds."""
     return await handlers.set_dvr_window_length(id, body.dvr_window_length or None, invocation=request.invocation)
 
 
-@routes.post("/flow/add/", WRITE, response_model=Event, absent=404, respond=event_written)
-async def add_flow_task(request: Request, body: AddFlowTaskRequest, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.post("/flow/add/", dependencies=[WRITE], response_model=Event)
+@rules(absent=404, respond=event_written)
+async def add_flow_task(request: Request, body: AddFlowTaskRequest, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
     """Set the flow task of an Event; without an id, add an Event with it."""
     return await handlers.add_flow_task(
         body.id, body.task_engine_json, state=body.event_state, mp4_state=body.mp4_state, invocation=request.invocation
     )
 
 
-@routes.put("/forcestop/{id}", WRITE, response_model=Event, respond=event_written)
-async def force_stop_event(request: Request, id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.put("/forcestop/{id}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
+async def force_stop_event(request: Request, id: UUID, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
     """Stop an Event, whatever its state."""
     return await handlers.force_stop_event(id, invocation=request.invocation)
 
 
-@routes.put("/state/{id}", WRITE, response_model=Event, respond=event_written)
+@routes.put("/state/{id}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
 async def change_event_state(
-    request: Request, id: UUID, body: ChangeEventStateRequest, handlers: EventHandlers
+    request: Request, id: UUID, body: ChangeEventStateRequest, handlers: Service[EventHandlers]
 ) -> Outcome[MediaEvent]:
     """Change the state of an Event. Any state may follow any other."""
     return await handlers.change_event_state(id, body.requested_state(), invocation=request.invocation)
 
 
-@routes.put("/flow/protection/{contentId}", WRITE, response_model=Event, respond=event_written)
+@routes.put("/flow/protection/{contentId}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
 async def change_event_protection(
-    request: Request, content_id: str, body: ChangeEventProtectionRequest, handlers: EventHandlers
+    request: Request,
+    content_id: Annotated[str, Path(alias="contentId")],
+    body: ChangeEventProtectionRequest,
+    handlers: Service[EventHandlers],
 ) -> Outcome[MediaEvent]:
     """Move an on-demand Event between VOD_PRIVATE and VOD_PUBLIC."""
     try:
@@ -100,57 +118,78 @@ async def change_event_protection(
     return await handlers.change_event_protection(key, body.protection, invocation=request.invocation)
 
 
-@routes.delete("/{id}", WRITE, response_model=Event, respond=event_written)
-async def delete_event(request: Request, id: UUID, deletion: EventDeletion) -> Outcome[MediaEvent]:
+@routes.delete("/{id}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
+async def delete_event(request: Request, id: UUID, deletion: Service[EventDeletion]) -> Outcome[MediaEvent]:
     """Delete an Event. It keeps its history and can be restored. Its infrastructure is terminated."""
     return await deletion.delete(id, invocation=request.invocation)
 
 
-@routes.put("/restore/{id}", WRITE, response_model=Event, respond=event_written)
-async def restore_event(request: Request, id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.put("/restore/{id}", dependencies=[WRITE], response_model=Event)
+@rules(respond=event_written)
+async def restore_event(request: Request, id: UUID, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
     """Restore a deleted Event to its last state."""
     return await handlers.restore_event(id, invocation=request.invocation)
 
 
-@routes.get("/", READ, response_model=EventCollection)
-async def list_events(request: Request, query: EventListQuery, events: EventQueries, presenter: EventPresenter) -> Response:
+@routes.get("/", dependencies=[READ], response_model=EventCollection)
+async def list_events(
+    request: Request, query: Annotated[EventListQuery, Query()], events: Service[EventQueries], presenter: Service[EventPresenter]
+) -> Response:
     """List Events. Filters combine with AND, the values of one filter with OR."""
     return await presenter.page(request, await events.page(event_filter(query)))
 
 
-@routes.get("/deleted/", READ, response_model=EventCollection)
-async def list_deleted_events(request: Request, query: EventListQuery, events: EventQueries, presenter: EventPresenter) -> Response:
+@routes.get("/deleted/", dependencies=[READ], response_model=EventCollection)
+async def list_deleted_events(
+    request: Request, query: Annotated[EventListQuery, Query()], events: Service[EventQueries], presenter: Service[EventPresenter]
+) -> Response:
     """List deleted Events, with the same filters."""
     return await presenter.page(request, await events.page(event_filter(query, deleted=True)))
 
 
-@routes.get("/{id}", READ, response_model=Event, absent=204)
-async def get_event(request: Request, id: UUID, query: PlaybackQuery, events: EventQueries, presenter: EventPresenter) -> Response:
+@routes.get("/{id}", dependencies=[READ], response_model=Event)
+@rules(absent=204)
+async def get_event(
+    request: Request,
+    id: UUID,
+    query: Annotated[PlaybackQuery, Query()],
+    events: Service[EventQueries],
+    presenter: Service[EventPresenter],
+) -> Response:
     """The Event with this id."""
     return await presenter.single(request, await events.by_id(id), key=id, query=query)
 
 
-@routes.get("/reference", READ, response_model=Event, absent=204)
+@routes.get("/reference", dependencies=[READ], response_model=Event)
+@rules(absent=204)
 async def get_event_by_reference(
-    request: Request, query: PlaybackReferenceQuery, events: EventQueries, presenter: EventPresenter
+    request: Request,
+    query: Annotated[PlaybackReferenceQuery, Query()],
+    events: Service[EventQueries],
+    presenter: Service[EventPresenter],
 ) -> Response:
     """The most recently created Event with this reference id."""
     return await presenter.single(request, await events.by_reference(query.id), key=query.id, query=query)
 
 
-@routes.get("/external", READ, response_model=Event, absent=204)
+@routes.get("/external", dependencies=[READ], response_model=Event)
+@rules(absent=204)
 async def get_event_by_external_id(
-    request: Request, query: PlaybackReferenceQuery, events: EventQueries, presenter: EventPresenter
+    request: Request,
+    query: Annotated[PlaybackReferenceQuery, Query()],
+    events: Service[EventQueries],
+    presenter: Service[EventPresenter],
 ) -> Response:
     """The most recently created Event with this external id."""
     return await presenter.single(request, await events.by_external_id(query.id), key=query.id, query=query)
 
 
-@routes.get("/external/unique", READ, response_model=ExternalIdCheck)
-async def check_external_id(request: Request, query: ReferenceQuery, events: EventQueries) -> Response:
+@routes.get("/external/unique", dependencies=[READ], response_model=ExternalIdCheck)
+async def check_external_id(request: Request, query: Annotated[ReferenceQuery, Query()], events: Service[EventQueries]) -> Response:
     """Check whether an external id is unused. Deleted Events do not count."""
     event = await events.by_external_id(query.id)
-    return Response(200, ExternalIdCheck.model_construct(is_unique=event is None, value=query.id, value_type="ExternalId"))
+    return Response(ExternalIdCheck.model_construct(is_unique=event is None, value=query.id, value_type="ExternalId"))
 
 
 def event_filter(query: EventListQuery, *, deleted: bool = False) -> EventFilter:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
 from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from api.http.arrays import array
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Wire
 from domain.channel.channel import resource_names
 from domain.channel.profile import Comparison, compare
@@ -22,7 +24,7 @@ from domain.record.kinds.infrastructure_profile import InfrastructureProfile
 from domain.record.ports import RecordRow
 from projections.record.queries import RecordQueries
 
-routes = Router("/provision/compare", tag="Provisioning", surface=MEDIA)
+routes = APIRouter(prefix="/api/provision/compare", tags=["Provisioning"], route_class=MediaRoute)
 
 
 class ComparisonQuery(FreshQuery):
@@ -65,19 +67,25 @@ class ProvisionComparison(Wire):
         )
 
 
-@routes.get("/", READ, response_model=ProvisionComparison, absent=404)
-async def compare_provision(request: Request, query: ComparisonQuery, records: RecordQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=ProvisionComparison)
+@rules(absent=404)
+async def compare_provision(
+    request: Request, query: Annotated[ComparisonQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """Compare a channel with one infrastructure profile."""
     channel = await records.require(Channel.KIND, query.channel_id)
     profile = await records.require(InfrastructureProfile.KIND, query.infrastructure_profile_id)
     used = resource_names(channel.details.configuration_json)
     comparison = compare(used, profile.details.configuration_json)
-    return Response(200, ProvisionComparison.of(channel, profile, comparison=comparison))
+    return Response(ProvisionComparison.of(channel, profile, comparison=comparison))
 
 
-@routes.get("/{channelId}", READ, response_model=list[ProvisionComparison])
+@routes.get("/{channelId}", dependencies=[READ], response_model=list[ProvisionComparison])
 async def list_provision_comparisons(
-    request: Request, channel_id: UUID, query: ComparisonsQuery, records: RecordQueries
+    request: Request,
+    channel_id: Annotated[UUID, Path(alias="channelId")],
+    query: Annotated[ComparisonsQuery, Query()],
+    records: Service[RecordQueries],
 ) -> Response:
     """Compare a channel with every infrastructure profile, by the profile's name."""
     channel = await records.require(Channel.KIND, channel_id)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from pydantic_core import to_json
 
-from api.http.auth import OPEN
 from api.http.errors import Unauthenticated
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Instant, NamedInt, Wire
 from domain.event.aggregate import MediaEvent
 from domain.kernel.errors import NotFound
@@ -86,7 +87,7 @@ def _shown(summary: values.ProvisionSummary) -> dict[str, Any]:
     }
 
 
-routes = Router("/provision", tag="Provisioning", surface=MEDIA)
+routes = APIRouter(prefix="/api/provision", tags=["Provisioning"], route_class=MediaRoute)
 
 
 _NO_PROFILE: Final = {409: "The Event is not provisioned, and has no infrastructure profile"}
@@ -113,48 +114,63 @@ class Callback(Wire):
 async def provision_written(request: Request, outcome: Outcome[ProvisionAggregate]) -> Response:
     """Return the response of a route that changes the infrastructure of an Event."""
     row = ProvisionRow.of(outcome.aggregate)
-    return Response(200, ProvisionInfo.of_row(row), etag=row.version)
+    return Response(ProvisionInfo.of_row(row), etag=row.version)
 
 
-@routes.post("/{eventId}", WRITE, response_model=ProvisionInfo, absent=404, respond=provision_written)
+@routes.post("/{eventId}", dependencies=[WRITE], response_model=ProvisionInfo)
+@rules(absent=404, respond=provision_written)
 async def provision_event(
-    request: Request, event_id: UUID, query: ProvisionQuery, handlers: ProvisionHandlers
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[ProvisionQuery, Query()],
+    handlers: Service[ProvisionHandlers],
 ) -> Outcome[ProvisionAggregate]:
     """Provision the resources of the infrastructure profile of an Event. The Event is PROVISIONING when the response arrives."""
     return await handlers.provision(event_id, allow_updates=query.allow_updates, invocation=request.invocation)
 
 
-@routes.delete("/reset/{eventId}", WRITE, response_model=ProvisionInfo, respond=provision_written)
-async def reset_provision(request: Request, event_id: UUID, handlers: ProvisionHandlers) -> Outcome[ProvisionAggregate]:
+@routes.delete("/reset/{eventId}", dependencies=[WRITE], response_model=ProvisionInfo)
+@rules(respond=provision_written)
+async def reset_provision(
+    request: Request, event_id: Annotated[UUID, Path(alias="eventId")], handlers: Service[ProvisionHandlers]
+) -> Outcome[ProvisionAggregate]:
     """Mark an Event as not provisioned. Its existing infrastructure is terminated in the background if possible."""
     return await handlers.reset(event_id, invocation=request.invocation)
 
 
-@routes.delete("/{eventId}", WRITE, response_model=ProvisionInfo, respond=provision_written)
-async def terminate_provision(request: Request, event_id: UUID, handlers: ProvisionHandlers) -> Outcome[ProvisionAggregate]:
+@routes.delete("/{eventId}", dependencies=[WRITE], response_model=ProvisionInfo)
+@rules(respond=provision_written)
+async def terminate_provision(
+    request: Request, event_id: Annotated[UUID, Path(alias="eventId")], handlers: Service[ProvisionHandlers]
+) -> Outcome[ProvisionAggregate]:
     """Terminate the infrastructure of an Event. A running provisioning is cancelled."""
     return await handlers.terminate(event_id, invocation=request.invocation)
 
 
-@routes.get("/{eventId}", READ, response_model=ProvisionInfo)
+@routes.get("/{eventId}", dependencies=[READ], response_model=ProvisionInfo)
 async def get_provision(
-    request: Request, event_id: UUID, query: FreshQuery, provisions: ProvisionQueries, events: EventQueries
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[FreshQuery, Query()],
+    provisions: Service[ProvisionQueries],
+    events: Service[EventQueries],
 ) -> Response:
     """The Provision Info of an Event."""
     row = await provisions.of_event(event_id) if await events.by_id(event_id) is not None else None
     if row is None:
         raise NotFound(ProvisionAggregate.KIND, str(event_id))
-    return Response(200, ProvisionInfo.of_row(row), etag=row.version)
+    return Response(ProvisionInfo.of_row(row), etag=row.version)
 
 
-@routes.get("/resources/{eventId}", READ, response_model=ProvisionResources, errors=_NO_PROFILE)
+@routes.get("/resources/{eventId}", dependencies=[READ], response_model=ProvisionResources)
+@rules(errors=_NO_PROFILE)
 async def get_provision_resources(
     request: Request,
-    event_id: UUID,
-    query: FreshQuery,
-    provisions: ProvisionQueries,
-    events: EventQueries,
-    handlers: ProvisionHandlers,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[FreshQuery, Query()],
+    provisions: Service[ProvisionQueries],
+    events: Service[EventQueries],
+    handlers: Service[ProvisionHandlers],
 ) -> Response:
     """The running resources of an Event; without any, those that its infrastructure profile names."""
     event = await events.by_id(event_id)
@@ -170,28 +186,23 @@ async def get_provision_resources(
     body = ProvisionResources.model_construct(
         event_id=event_id, state=state, state_string=state.name, infrastructure_key=key, resources=resources
     )
-    return Response(200, body)
+    return Response(body)
 
 
-@routes.post(
-    "/callback/{template}/{infrastructure}",
-    OPEN,
-    status=202,
-    absent=None,
-    if_match=False,
-    documented=False,
-    errors={401: "The callback is not signed by the service", 503: "The database cannot be reached"},
+@routes.post("/callback/{template}/{infrastructure}", dependencies=[OPEN], status_code=202, include_in_schema=False)
+@rules(
+    absent="never", if_match=False, errors={401: "The callback is not signed by the service", 503: "The database cannot be reached"}
 )
 async def hurry_provisioning(
-    request: Request, template: str, infrastructure: str, body: Callback, callbacks: ServiceCallbacks
+    request: Request, template: str, infrastructure: str, body: Callback, callbacks: Service[ServiceCallbacks]
 ) -> Response:
     """Take a signed callback of a provisioning service, and query the service earlier."""
     given = {
-        name: request.headers.get(f"webhook-{name}".encode(), b"").decode("latin-1") for name in ("id", "timestamp", "signature")
+        name: request.fields.get(f"webhook-{name}".encode(), b"").decode("latin-1") for name in ("id", "timestamp", "signature")
     }
     message, timestamp, signature = given.values()
     if not await callbacks.take(
-        template, infrastructure, message=message, timestamp=timestamp, signature=signature, body=request.body
+        template, infrastructure, message=message, timestamp=timestamp, signature=signature, body=request.content
     ):
         raise Unauthenticated("The callback is not signed by the service.")
-    return Response(202, {})
+    return Response({}, 202)

@@ -13,7 +13,7 @@ from domain.record.ports import RecordRow
 def address_for(request: Request, url: str) -> str:
     """Return the whole address for callers that may write, because they may change it; for other callers without user info and
     query."""
-    may_write = WRITE is not None and not WRITE.isdisjoint(request.caller.roles)
+    may_write = not WRITE.roles.isdisjoint(request.caller.roles)
     return url if may_write else str(masked(url))
 
 

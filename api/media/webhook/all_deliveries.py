@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
+from fastapi import APIRouter, Query
+
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.media.webhook import delivery_responses as responses
 from api.media.webhook.addresses import address_for
 from api.media.webhook.requests import AllDeliveriesQuery, ResendDeliveriesRequest
@@ -30,16 +32,19 @@ from projections.webhook.all_webhooks import AllDeliveriesFilter, AllDeliveryQue
 from projections.webhook.queries import Delivery, DeliveryPlace
 from projections.webhook.redelivery import Redelivery
 
-routes = Router("/webhook/deliveries", tag="Webhooks", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/webhook/deliveries", tags=["Webhooks"], route_class=UnstoredMediaRoute)
 
 _UNKNOWN: Final = "there is no such delivery"
 _DISABLED: Final = "the webhook is disabled"
 _PENDING: Final = "it is already pending"
 
 
-@routes.get("/", READ, response_model=responses.AllDeliveryCollection)
+@routes.get("/", dependencies=[READ], response_model=responses.AllDeliveryCollection)
 async def list_all_deliveries(
-    request: Request, query: AllDeliveriesQuery, records: RecordQueries, deliveries: AllDeliveryQueries
+    request: Request,
+    query: Annotated[AllDeliveriesQuery, Query()],
+    records: Service[RecordQueries],
+    deliveries: Service[AllDeliveryQueries],
 ) -> Response:
     """The deliveries of all webhooks and of the caller's callbacks, newest first, with every attempt.
 
@@ -66,21 +71,22 @@ async def list_all_deliveries(
         if delivery.webhook in endpoints
     ]
     following = _next_page(filter, page.results[-1]) if page.more else None
-    return Response(200, responses.AllDeliveryCollection.model_construct(page_size=filter.limit, results=results, next=following))
+    return Response(responses.AllDeliveryCollection.model_construct(page_size=filter.limit, results=results, next=following))
 
 
 async def deliveries_resent(request: Request, outcome: Outcome[Endpoint]) -> Response:
-    return Response(200, responses.ResentDeliveries.model_validate(outcome.result))
+    return Response(responses.ResentDeliveries.model_validate(outcome.result))
 
 
-@routes.post("/resend/", WRITE, response_model=responses.ResentDeliveries, if_match=False, respond=deliveries_resent)
+@routes.post("/resend/", dependencies=[WRITE], response_model=responses.ResentDeliveries)
+@rules(if_match=False, respond=deliveries_resent)
 async def resend_deliveries(
     request: Request,
     body: ResendDeliveriesRequest,
-    records: RecordQueries,
-    deliveries: AllDeliveryQueries,
-    redelivery: Redelivery,
-    handlers: WebhookHandlers,
+    records: Service[RecordQueries],
+    deliveries: Service[AllDeliveryQueries],
+    redelivery: Service[Redelivery],
+    handlers: Service[WebhookHandlers],
 ) -> Outcome[Endpoint]:
     """Send finished deliveries of any webhooks again. The response has a result for each."""
     places = await deliveries.places(body.ids, client=_client(request))

@@ -6,14 +6,17 @@ resend, recovery and test are those of every webhook. All of them require the cl
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
+from fastapi import APIRouter, Query
+
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery, next_page, page_body
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.media.webhook.requests import CallbacksQuery, UpdateCallbackRequest
 from api.media.webhook.responses import CALLBACKS, Callback, CallbackCollection
 from api.media.webhook.routes import check_own_callback
@@ -23,25 +26,29 @@ from domain.webhook import callback
 from domain.webhook.handlers import WebhookHandlers
 from projections.record.queries import RecordQueries
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/webhook", tags=["Webhooks"], route_class=UnstoredMediaRoute)
 
 
-@routes.get("/callback/", READ, response_model=CallbackCollection)
-async def list_callbacks(request: Request, query: CallbacksQuery, records: RecordQueries) -> Response:
+@routes.get("/callback/", dependencies=[READ], response_model=CallbackCollection)
+async def list_callbacks(request: Request, query: Annotated[CallbacksQuery, Query()], records: Service[RecordQueries]) -> Response:
     """The callbacks of all clients or of one, by the time of their creation."""
     page = await records.page(callback.Callback.KIND, parent=query.client, window=query.window, descending=query.order)
-    return Response(200, page_body(page, [Callback.of(row) for row in page.results]), headers=next_page(request, page))
+    return Response(page_body(page, [Callback.of(row) for row in page.results]), headers=next_page(request, page))
 
 
-@routes.get("/{id}/callback/", READ, response_model=Callback, absent=204)
-async def get_callback(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/{id}/callback/", dependencies=[READ], response_model=Callback)
+@rules(absent=204)
+async def get_callback(
+    request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """The callback with this id."""
     return CALLBACKS.single(await records.find(callback.Callback.KIND, id), id)
 
 
-@routes.put("/{id}/callback/", WRITE, response_model=Callback, respond=CALLBACKS.respond)
+@routes.put("/{id}/callback/", dependencies=[WRITE], response_model=Callback)
+@rules(respond=CALLBACKS.respond)
 async def update_callback(
-    request: Request, id: UUID, body: UpdateCallbackRequest, records: RecordQueries, handlers: WebhookHandlers
+    request: Request, id: UUID, body: UpdateCallbackRequest, records: Service[RecordQueries], handlers: Service[WebhookHandlers]
 ) -> Outcome[Record]:
     """Enable or disable a callback. No other field of a callback can be changed."""
     await check_own_callback(request, id, records)

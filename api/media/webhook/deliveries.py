@@ -7,16 +7,18 @@ shows, and to admins. Deliveries of a deleted webhook are not shown.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
+from fastapi import APIRouter, Path, Query
+
 from api.http.response import Response, encode
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.media.webhook import delivery_responses as responses
 from api.media.webhook.requests import DeliveriesQuery, RecoverQuery
 from api.media.webhook.routes import find_endpoint
@@ -30,14 +32,18 @@ from projections.webhook.queries import Delivery, DeliveryFilter, DeliveryQuerie
 from projections.webhook.redelivery import Redelivery
 from workers.ports.webhooks import WebhookProbe
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/webhook", tags=["Webhooks"], route_class=UnstoredMediaRoute)
 
 _DISABLED: Final = "the webhook is disabled; PUT disabledAt null first"
 
 
-@routes.get("/{id}/deliveries/", READ, response_model=responses.DeliveryCollection)
+@routes.get("/{id}/deliveries/", dependencies=[READ], response_model=responses.DeliveryCollection)
 async def list_deliveries(
-    request: Request, id: UUID, query: DeliveriesQuery, records: RecordQueries, deliveries: DeliveryQueries
+    request: Request,
+    id: UUID,
+    query: Annotated[DeliveriesQuery, Query()],
+    records: Service[RecordQueries],
+    deliveries: Service[DeliveryQueries],
 ) -> Response:
     """The deliveries of a webhook, newest first, with every attempt."""
     await find_endpoint(request, id, records)
@@ -46,12 +52,17 @@ async def list_deliveries(
     page = await deliveries.page(id, filter)
     next = _next_page(id, filter, page.results[-1]) if page.more else None
     results = [responses.Delivery.of(delivery) for delivery in page.results]
-    return Response(200, responses.DeliveryCollection.model_construct(page_size=limit, results=results, next=next))
+    return Response(responses.DeliveryCollection.model_construct(page_size=limit, results=results, next=next))
 
 
-@routes.get("/{id}/deliveries/{deliveryId}", READ, response_model=responses.Delivery)
+@routes.get("/{id}/deliveries/{deliveryId}", dependencies=[READ], response_model=responses.Delivery)
 async def get_delivery(
-    request: Request, id: UUID, delivery_id: UUID, query: FreshQuery, records: RecordQueries, deliveries: DeliveryQueries
+    request: Request,
+    id: UUID,
+    delivery_id: Annotated[UUID, Path(alias="deliveryId")],
+    query: Annotated[FreshQuery, Query()],
+    records: Service[RecordQueries],
+    deliveries: Service[DeliveryQueries],
 ) -> Response:
     """The delivery of a webhook with this id, which its receiver gets as `webhook-id`."""
     await find_endpoint(request, id, records)
@@ -62,17 +73,16 @@ async def delivery_resent(request: Request, outcome: Outcome[Endpoint]) -> Respo
     return _delivery(outcome.result["delivery"].encode())
 
 
-@routes.post(
-    "/{id}/deliveries/{deliveryId}/resend", WRITE, response_model=responses.Delivery, if_match=False, respond=delivery_resent
-)
+@routes.post("/{id}/deliveries/{deliveryId}/resend", dependencies=[WRITE], response_model=responses.Delivery)
+@rules(if_match=False, respond=delivery_resent)
 async def resend_delivery(
     request: Request,
     id: UUID,
-    delivery_id: UUID,
-    records: RecordQueries,
-    deliveries: DeliveryQueries,
-    redelivery: Redelivery,
-    handlers: WebhookHandlers,
+    delivery_id: Annotated[UUID, Path(alias="deliveryId")],
+    records: Service[RecordQueries],
+    deliveries: Service[DeliveryQueries],
+    redelivery: Service[Redelivery],
+    handlers: Service[WebhookHandlers],
 ) -> Outcome[Endpoint]:
     """Send a finished delivery again, under the same `webhook-id` and with ten new attempts."""
     webhook = await find_endpoint(request, id, records)
@@ -86,12 +96,18 @@ async def resend_delivery(
 
 
 async def deliveries_recovered(request: Request, outcome: Outcome[Endpoint]) -> Response:
-    return Response(200, responses.RecoveredDeliveries(**outcome.result))
+    return Response(responses.RecoveredDeliveries(**outcome.result))
 
 
-@routes.post("/{id}/recover/", WRITE, response_model=responses.RecoveredDeliveries, if_match=False, respond=deliveries_recovered)
+@routes.post("/{id}/recover/", dependencies=[WRITE], response_model=responses.RecoveredDeliveries)
+@rules(if_match=False, respond=deliveries_recovered)
 async def recover_deliveries(
-    request: Request, id: UUID, query: RecoverQuery, records: RecordQueries, redelivery: Redelivery, handlers: WebhookHandlers
+    request: Request,
+    id: UUID,
+    query: Annotated[RecoverQuery, Query()],
+    records: Service[RecordQueries],
+    redelivery: Service[Redelivery],
+    handlers: Service[WebhookHandlers],
 ) -> Outcome[Endpoint]:
     """Send all deliveries that failed since a time again, in order, including those omitted while the webhook was disabled."""
     _check_enabled(await find_endpoint(request, id, records))
@@ -100,11 +116,14 @@ async def recover_deliveries(
 
 
 async def webhook_tested(request: Request, outcome: Outcome[Endpoint]) -> Response:
-    return Response(200, responses.WebhookTest.model_validate(outcome.result))
+    return Response(responses.WebhookTest.model_validate(outcome.result))
 
 
-@routes.post("/{id}/test/", WRITE, response_model=responses.WebhookTest, if_match=False, respond=webhook_tested)
-async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe: WebhookProbe) -> Outcome[Endpoint]:
+@routes.post("/{id}/test/", dependencies=[WRITE], response_model=responses.WebhookTest)
+@rules(if_match=False, respond=webhook_tested)
+async def test_webhook(
+    request: Request, id: UUID, records: Service[RecordQueries], probe: Service[WebhookProbe]
+) -> Outcome[Endpoint]:
     """Send a sample notification immediately, even to a disabled webhook.
 
     The notification names no existing Event, has `isForced`, and is not stored. A callback receives a notice of a completed job
@@ -116,7 +135,7 @@ async def test_webhook(request: Request, id: UUID, records: RecordQueries, probe
 
 def _delivery(body: bytes) -> Response:
     """Return a delivery. It has no version, so its ETag is a hash of the body of 63 bits, a number like all other ETags."""
-    return Response(200, body, etag=int.from_bytes(sha256(body).digest()[:8]) >> 1, settled=True)
+    return Response(body, etag=int.from_bytes(sha256(body).digest()[:8]) >> 1, settled=True)
 
 
 def _next_page(webhook: UUID, filter: DeliveryFilter, last: Delivery) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from fastapi import APIRouter
 from pydantic import Field
 
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.kernel.wire import Instant, Wire
 from api.media.webhook.addresses import webhook_for
 from domain.record.ports import RecordRow
@@ -18,7 +19,7 @@ from domain.webhook.aggregate import Webhook
 from projections.record.queries import RecordQueries
 from projections.webhook.health import Circuit, EndpointHealth, EndpointHealthQueries
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/webhook", tags=["Webhooks"], route_class=UnstoredMediaRoute)
 
 
 class WebhookHealth(Wire):
@@ -64,10 +65,10 @@ class WebhookHealth(Wire):
         )
 
 
-@routes.get("/health", READ, response_model=list[WebhookHealth])
-async def get_webhook_health(request: Request, records: RecordQueries, health: EndpointHealthQueries) -> Response:
+@routes.get("/health", dependencies=[READ], response_model=list[WebhookHealth])
+async def get_webhook_health(request: Request, records: Service[RecordQueries], health: Service[EndpointHealthQueries]) -> Response:
     """The delivery health of each system-wide webhook: failing webhooks first, then those with the most pending deliveries."""
     rows = {UUID(row.id): row for row in await records.all(Webhook.KIND, without_parent=True)}
     health_of = (await health.of(list(rows))).values()
     ordered = sorted(health_of, key=lambda state: (state.failing_since is None, -state.failed, -state.pending, str(state.webhook)))
-    return Response(200, [WebhookHealth.of(webhook_for(request, rows[state.webhook]), state) for state in ordered])
+    return Response([WebhookHealth.of(webhook_for(request, rows[state.webhook]), state) for state in ordered])

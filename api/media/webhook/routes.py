@@ -5,16 +5,18 @@ Each family has its own addresses, where webhooks of the other family do not exi
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
 
 from api.http.errors import Forbidden
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE, check_owner
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import UnstoredMediaRoute
 from api.media.webhook import responses
 from api.media.webhook.addresses import webhook_for
 from api.media.webhook.requests import (
@@ -54,8 +56,8 @@ class WebhookCeiling:
             raise Forbidden(f"the client has added {most} webhooks, which is its limit")
 
 
-routes = Router("/webhook", tag="Webhooks", surface=MEDIA, stored=False)
-misspelled_routes = Router("/webook", tag="Webhooks", surface=MEDIA, stored=False)
+routes = APIRouter(prefix="/api/webhook", tags=["Webhooks"], route_class=UnstoredMediaRoute)
+misspelled_routes = APIRouter(prefix="/api/webook", tags=["Webhooks"], route_class=UnstoredMediaRoute)
 """Routes under a misspelled address that older clients use."""
 
 _NO_STORE: Final = (("cache-control", "no-store"),)
@@ -67,106 +69,124 @@ async def webhook_added(request: Request, outcome: Outcome[Webhook]) -> Response
         return await WEBHOOKS.respond(request, outcome)
     webhook = RecordRow.of(outcome.aggregate)
     body = added_response(webhook, outcome.secrets.get("secret"))
-    return Response(200, body, etag=webhook.version, headers=_NO_STORE)
+    return Response(body, etag=webhook.version, headers=_NO_STORE)
 
 
-@routes.post("/", WRITE, response_model=responses.AddedWebhook, absent=404, respond=webhook_added)
+@routes.post("/", dependencies=[WRITE], response_model=responses.AddedWebhook)
+@rules(absent=404, respond=webhook_added)
 async def add_or_update_webhook(
-    request: Request, body: AddOrUpdateWebhookRequest, handlers: WebhookHandlers, ceiling: WebhookCeiling
+    request: Request, body: AddOrUpdateWebhookRequest, handlers: Service[WebhookHandlers], ceiling: Service[WebhookCeiling]
 ) -> Outcome[Webhook]:
     """Add a system-wide webhook, or change the one with this id. The secret of a new webhook is shown only in this response."""
     return await _add_or_update(request, body, handlers, ceiling=ceiling, family=WebhookFamily.SYSTEM_WIDE)
 
 
 @misspelled_routes.post(
-    "/event/",
-    WRITE,
-    response_model=responses.AddedEventWebhook,
-    name="add_or_update_event_webhook_misspelled",
-    absent=404,
-    respond=webhook_added,
+    "/event/", dependencies=[WRITE], response_model=responses.AddedEventWebhook, name="add_or_update_event_webhook_misspelled"
 )
-@routes.post("/event/", WRITE, response_model=responses.AddedEventWebhook, absent=404, respond=webhook_added)
+@routes.post("/event/", dependencies=[WRITE], response_model=responses.AddedEventWebhook)
+@rules(absent=404, respond=webhook_added)
 async def add_or_update_event_webhook(
-    request: Request, body: AddOrUpdateEventWebhookRequest, handlers: WebhookHandlers, ceiling: WebhookCeiling
+    request: Request, body: AddOrUpdateEventWebhookRequest, handlers: Service[WebhookHandlers], ceiling: Service[WebhookCeiling]
 ) -> Outcome[Webhook]:
     """Add a webhook of one Event, or change the one with this id. The secret of a new webhook is shown only in this response."""
     return await _add_or_update(request, body, handlers, ceiling=ceiling, family=WebhookFamily.EVENT)
 
 
-@routes.put("/{id}", WRITE, response_model=responses.Webhook, respond=WEBHOOKS.respond)
-async def update_webhook(request: Request, id: UUID, body: UpdateWebhookRequest, handlers: WebhookHandlers) -> Outcome[Webhook]:
+@routes.put("/{id}", dependencies=[WRITE], response_model=responses.Webhook)
+@rules(respond=WEBHOOKS.respond)
+async def update_webhook(
+    request: Request, id: UUID, body: UpdateWebhookRequest, handlers: Service[WebhookHandlers]
+) -> Outcome[Webhook]:
     """Change a system-wide webhook. Absent fields stay unchanged."""
     return await handlers.update(id, _changes(body), family=WebhookFamily.SYSTEM_WIDE, invocation=request.invocation)
 
 
-@routes.put("/{id}/event/", WRITE, response_model=responses.EventWebhook, respond=WEBHOOKS.respond)
+@routes.put("/{id}/event/", dependencies=[WRITE], response_model=responses.EventWebhook)
+@rules(respond=WEBHOOKS.respond)
 async def update_event_webhook(
-    request: Request, id: UUID, body: UpdateEventWebhookRequest, handlers: WebhookHandlers
+    request: Request, id: UUID, body: UpdateEventWebhookRequest, handlers: Service[WebhookHandlers]
 ) -> Outcome[Webhook]:
     """Change a webhook of an Event, or move it to another Event. Absent fields stay unchanged."""
     return await handlers.update(id, _changes(body), family=WebhookFamily.EVENT, invocation=request.invocation)
 
 
-@routes.get("/", READ, response_model=list[responses.Webhook], absent=204)
-async def list_webhooks(request: Request, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/", dependencies=[READ], response_model=list[responses.Webhook])
+@rules(absent=204)
+async def list_webhooks(request: Request, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]) -> Response:
     """The system-wide webhooks, oldest first."""
     parts = records.parts(Webhook.KIND, order=BY_CREATION, without_parent=True)
     listed = await WEBHOOKS.array([webhook_for(request, webhook) for webhook in part] async for part in parts)
-    return Response(204) if listed.body == [] else listed
+    return Response(status_code=204) if listed.content == [] else listed
 
 
-@routes.get("/event/{eventId}", READ, response_model=list[responses.EventWebhook], absent=204)
-async def list_event_webhooks(request: Request, event_id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/event/{eventId}", dependencies=[READ], response_model=list[responses.EventWebhook])
+@rules(absent=204)
+async def list_event_webhooks(
+    request: Request,
+    event_id: Annotated[UUID, Path(alias="eventId")],
+    query: Annotated[FreshQuery, Query()],
+    records: Service[RecordQueries],
+) -> Response:
     """The webhooks of an Event, oldest first."""
     webhooks = await records.of_parent(Webhook.KIND, event_id)
     if not webhooks:
-        return Response(204)
+        return Response(status_code=204)
     ordered = sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id))
     return WEBHOOKS.listed([webhook_for(request, webhook) for webhook in ordered])
 
 
-@routes.get("/{id}", READ, response_model=responses.Webhook, absent=204)
-async def get_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/{id}", dependencies=[READ], response_model=responses.Webhook)
+@rules(absent=204)
+async def get_webhook(
+    request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """The system-wide webhook with this id."""
     return WEBHOOKS.single(_for(request, await find(id, WebhookFamily.SYSTEM_WIDE, records)), id)
 
 
-@routes.get("/{id}/event/", READ, response_model=responses.EventWebhook, absent=204)
-async def get_event_webhook(request: Request, id: UUID, query: FreshQuery, records: RecordQueries) -> Response:
+@routes.get("/{id}/event/", dependencies=[READ], response_model=responses.EventWebhook)
+@rules(absent=204)
+async def get_event_webhook(
+    request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
+) -> Response:
     """The webhook of an Event with this id."""
     return WEBHOOKS.single(_for(request, await find(id, WebhookFamily.EVENT, records)), id)
 
 
-@routes.delete(
-    "/{id}",
-    WRITE,
-    response_model=responses.EventWebhook | responses.Webhook | responses.Callback,
-    respond=ENDPOINTS.respond,
-)
-async def delete_webhook(request: Request, id: UUID, records: RecordQueries, handlers: WebhookHandlers) -> Outcome[Record]:
+@routes.delete("/{id}", dependencies=[WRITE], response_model=responses.EventWebhook | responses.Webhook | responses.Callback)
+@rules(respond=ENDPOINTS.respond)
+async def delete_webhook(
+    request: Request, id: UUID, records: Service[RecordQueries], handlers: Service[WebhookHandlers]
+) -> Outcome[Record]:
     """Delete a webhook of any family, or a callback. The response shows its last state."""
     await check_own_callback(request, id, records)
     return await handlers.delete(id, invocation=request.invocation)
 
 
 async def secret_rotated(request: Request, outcome: Outcome[Endpoint]) -> Response:
-    return Response(200, responses.WebhookSecret(secret=outcome.secrets.get("secret")), headers=_NO_STORE)
+    return Response(responses.WebhookSecret(secret=outcome.secrets.get("secret")), headers=_NO_STORE)
 
 
-@routes.post("/{id}/secret/", WRITE, response_model=responses.WebhookSecret, respond=secret_rotated)
-async def rotate_webhook_secret(request: Request, id: UUID, records: RecordQueries, handlers: WebhookHandlers) -> Outcome[Endpoint]:
+@routes.post("/{id}/secret/", dependencies=[WRITE], response_model=responses.WebhookSecret)
+@rules(respond=secret_rotated)
+async def rotate_webhook_secret(
+    request: Request, id: UUID, records: Service[RecordQueries], handlers: Service[WebhookHandlers]
+) -> Outcome[Endpoint]:
     """Create a new signing secret, shown only in this response. For 24 hours requests are signed with the old secret too."""
     await check_own_callback(request, id, records)
     return await handlers.rotate_secret(id, invocation=request.invocation)
 
 
 async def event_notified(request: Request, outcome: Outcome[MediaEvent]) -> Response:
-    return Response(200, responses.ForcedNotification.model_construct(event_id=UUID(outcome.aggregate.key)))
+    return Response(responses.ForcedNotification.model_construct(event_id=UUID(outcome.aggregate.key)))
 
 
-@routes.post("/notify/{eventId}", WRITE, response_model=responses.ForcedNotification, respond=event_notified)
-async def force_notification(request: Request, event_id: UUID, handlers: EventHandlers) -> Outcome[MediaEvent]:
+@routes.post("/notify/{eventId}", dependencies=[WRITE], response_model=responses.ForcedNotification)
+@rules(respond=event_notified)
+async def force_notification(
+    request: Request, event_id: Annotated[UUID, Path(alias="eventId")], handlers: Service[EventHandlers]
+) -> Outcome[MediaEvent]:
     """Send a notification of an Event's current state, with `isForced`, to all its webhooks and all system-wide webhooks."""
     return await handlers.force_notification(event_id, invocation=request.invocation)
 

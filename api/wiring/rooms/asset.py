@@ -26,8 +26,9 @@ from projections.log.streams import Streams
 from projections.record.history import RecordHistory
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
     from workers.asset.caption_packages import CaptionPackages
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media.asset import routes
 
     return (routes.routes,)

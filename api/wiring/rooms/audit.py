@@ -19,13 +19,14 @@ from projections.kernel.schema.migrate import Grant, Migration
 from projections.log.streams import Streams
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from workers.ports.checkpoints import Anchor
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.audit import checkpoints, diff, integrity, redactions, routes
 
     return (checkpoints.routes, integrity.routes, redactions.routes, routes.routes, diff.routes)

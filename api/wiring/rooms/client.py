@@ -15,11 +15,12 @@ from projections.kernel.schema.migrate import Migration
 from projections.log.executor import CommandExecutor
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media.client import drm, routes
 
     return (routes.routes, drm.routes)

@@ -20,15 +20,16 @@ from projections.log.executor import CommandExecutor
 from projections.record.queries import RecordQueries
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
     from workers.event.outcomes.policy import Followup, OwnerCommand
     from workers.wiring import Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media.composition import routes
 
     return (routes.routes,)

@@ -14,10 +14,10 @@ from projections.kernel.schema.migrate import Migration
 from projections.log_store.log_store import Logbook
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.console import routes, session
 
     return (session.routes, routes.root, routes.routes)

@@ -14,11 +14,12 @@ from projections.kernel.database.database import Database
 from projections.kernel.schema.migrate import Grant, Migration
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
+
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import consumer
 
     return (consumer.routes,)

@@ -19,11 +19,12 @@ from projections.log.executor import CommandExecutor
 from projections.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import content_key
 
     return (content_key.routes,)

@@ -23,11 +23,12 @@ from projections.vault.vault import Vault
 from workers.publication.trial import TargetTrials
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import destination, destination_property
 
     return (destination.routes, destination_property.routes)

@@ -31,8 +31,9 @@ from projections.record.history import RecordHistory
 from projections.record.queries import RecordQueries
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from domain.job.outcome import JobOutcome
     from domain.kernel.ports import Invocation
     from workers.event.outcomes.policy import Followup, OwnerCommand
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import vod
     from api.media.event import counts, routes
 

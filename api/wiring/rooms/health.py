@@ -23,12 +23,13 @@ from projections.session.store import SessionQueries
 from projections.webhook.queries import DeliveryQueries
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
+
     from api.media.health_overview import Overview, ProcessId
     from workers.adapters.program_verdicts import Verdicts
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import health, health_overview, live_health
 
     return (health.routes, health_overview.routes, live_health.routes)

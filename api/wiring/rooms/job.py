@@ -36,8 +36,9 @@ from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from workers.job.content_protection import ContentProtection
     from workers.job.job_starter import JobStarter
     from workers.job.step_log import StepLogWriter
@@ -61,7 +62,7 @@ _CHANGES_TASKS = frozenset(
 """The events after which a task of the job may be ready, or its running steps may be obsolete."""
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.engine import dashboard, health, job, job_counts, job_tasks, log, schedule, setting, workflows
 
     modules = (job, job_counts, job_tasks, log, health, dashboard, setting, schedule, workflows)

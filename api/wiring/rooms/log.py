@@ -13,7 +13,7 @@ from projections.log.change_feed import ChangeFeed
 from projections.log.log_watcher import LogWatcher
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 _TABLES = (
     "events",
@@ -27,7 +27,7 @@ _TABLES = (
 )
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import change
 
     return (change.routes,)

@@ -13,10 +13,10 @@ from projections.kernel.sql.partitions import DayTable
 from projections.log_store.log_store import Logbook
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import log
 
     return (log.routes,)

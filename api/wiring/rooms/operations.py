@@ -19,10 +19,10 @@ from projections.vault.master_keys import VaultState
 from projections.webhook.queries import DeliveryQueries
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.operations import routes
 
     return (routes.liveness, routes.routes)

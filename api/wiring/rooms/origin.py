@@ -10,10 +10,10 @@ from api.wiring.room import Room
 from workers.kernel.fair_places import FairPlaces
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.origin import ingest, routes
 
     return (ingest.routes, routes.routes)

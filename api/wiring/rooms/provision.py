@@ -27,8 +27,9 @@ from projections.vault.vault import Vault, new_signing_secret
 from workers.provision.callbacks import ServiceCallbacks
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from workers.adapters.provisioners.service import ServiceProvisioner
     from workers.ports.outbound import Outbound
     from workers.ports.provisioners import Provisioner
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media.provision import routes
 
     return (routes.routes,)

@@ -36,8 +36,9 @@ from workers.publication.contents import TargetContents
 from workers.publication.served import ChannelServers
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from projections.consumers.orders import Order
     from workers.event.outcomes.policy import OwnerCommand
     from workers.kernel.order_worker import CarryOut
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media.publication import live, media, vod
 
     return (live.routes, media.routes, media.plural, vod.routes)

@@ -12,13 +12,13 @@ from projections.event.queries import EventQueries
 from workers.kernel.fair_places import FairPlaces
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 _MOST_READ: Final = 256
 """The maximum number of files that a process reads at a time."""
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.published.routes import routes
 
     return (routes,)

@@ -18,12 +18,13 @@ from projections.publishing_point.samples import CONSUMER
 from projections.record.queries import RecordQueries
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
+
     from workers.retention import Removal
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import live_streams
 
     return (live_streams.routes,)

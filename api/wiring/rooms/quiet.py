@@ -11,11 +11,12 @@ from domain.record.kinds.quiet import Quiet
 from domain.record.ports import RecordRow
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import quiet
 
     return (quiet.routes,)

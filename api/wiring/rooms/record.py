@@ -42,12 +42,13 @@ from projections.record.queries import ArchiverStreamNumbers, RecordQueries
 from projections.vault.vault import Vault
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from workers.webhook.policy import Notified
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import resources
 
     return resources.ROUTES

@@ -26,7 +26,8 @@ from projections.publishing_point.queries import PointStates
 from projections.session.store import SessionQueries
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
+
     from workers.adapters.item_cache import ItemCache
     from workers.retention import Removal
     from workers.session.encoders import EncoderSessions
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media import live_sessions
 
     return (live_sessions.routes,)

@@ -12,10 +12,10 @@ from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 
 if TYPE_CHECKING:
-    from api.http.router import Router
+    from fastapi import APIRouter
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.speke import routes
 
     return (routes.routes,)

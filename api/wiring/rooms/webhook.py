@@ -30,15 +30,16 @@ from projections.webhook.queries import DeliveryQueries
 from projections.webhook.redelivery import Redelivery
 
 if TYPE_CHECKING:
+    from fastapi import APIRouter
+
     from api.audit.past_states import Moment, Renderer
-    from api.http.router import Router
     from workers.wiring import SharedWorkers, Worker, WorkerContext
 
 _DAYS_OF_ATTEMPTS = 7
 """The days before the end of a delivery in which its attempts were made."""
 
 
-def _routes() -> Sequence[Router]:
+def _routes() -> Sequence[APIRouter]:
     from api.media.webhook import all_deliveries, callbacks, deliveries, health, routes
 
     return (routes.routes, health.routes, all_deliveries.routes, routes.misspelled_routes, callbacks.routes, deliveries.routes)

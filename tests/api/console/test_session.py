@@ -280,7 +280,7 @@ async def test_nothing_that_is_written_holds_a_key_or_a_token(
     browser: httpx.AsyncClient, application: Any, inner: Core, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = io.StringIO()
-    application._log = RequestLog(stream, clock=inner.clock, reads=True)
+    application.log = RequestLog(stream, clock=inner.clock, reads=True)
     caplog.handler.setFormatter(JsonFormatter())
     with caplog.at_level(logging.DEBUG):
         await log_in(browser)
@@ -290,7 +290,7 @@ async def test_nothing_that_is_written_holds_a_key_or_a_token(
         await browser.get("/api/nowhere")
         await browser.delete(SESSION, headers=OWN)
         await browser.get("/api/room/", headers={"Cookie": f"{NAME}={token}"})
-    application._log.flush()
+    application.log.flush()
     assert "/console/session" in stream.getvalue()
     reported = [stream.getvalue(), caplog.text]
     if sent.status_code == 200:

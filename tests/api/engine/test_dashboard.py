@@ -171,14 +171,14 @@ async def test_names_that_no_client_has_share_a_reader(
     http: httpx.AsyncClient, inner: Core, services_by_type: dict[Any, Any]
 ) -> None:
     boards = await live(inner)
-    request = Request({"method": "GET", "client": ("192.0.2.1", 5)}, {}, path="/engine/dashboard/stream")
+    request = Request({"type": "http", "method": "GET", "headers": [], "client": ("192.0.2.1", 5)})
     streams = []
     for name in ("made up", "other", "admin"):
         query = DashboardQuery.model_construct(client=name)
         answer = await stream_dashboard(request, query, boards, services_by_type[ClientFilter])
-        assert isinstance(answer.body, AsyncGenerator)
-        streams.append(answer.body)
-        await anext(answer.body)
+        assert isinstance(answer.content, AsyncGenerator)
+        streams.append(answer.content)
+        await anext(answer.content)
     assert boards.readers == 2
     for stream in streams:
         await stream.aclose()

@@ -13,6 +13,7 @@ import pytest
 
 from api.engine.surface import ENGINE
 from api.http.app import Application
+from api.http.routing import routes_of
 from api.wiring.core import Core
 from api.wiring.services import ROUTES, services
 from domain.job.commands import FailTask, StartTask
@@ -76,10 +77,9 @@ async def fail(inner: Core, number: int) -> None:
 def open_paths(number: int) -> list[str]:
     """All open calls of the engine."""
     return sorted(
-        spec.path.replace("{job_id}", str(number))
-        for router in ROUTES
-        for spec in router.specs
-        if spec.surface is ENGINE and spec.permission is None
+        spec.documented_path.replace("{job_id}", str(number))
+        for spec in routes_of(ROUTES)
+        if spec.surface is ENGINE and not spec.permission.roles
     )
 
 

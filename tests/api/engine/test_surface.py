@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from fastapi import APIRouter
 
-from api.engine.surface import ENGINE
-from api.http.auth import OPEN
+from api.engine.surface import EngineRoute
 from api.http.openapi import describe
+from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import Response
-from api.http.router import Router
 from api.kernel.app import build
 from api.kernel.auth import WRITE
 from api.kernel.wire import Integer, Wire
@@ -31,7 +31,7 @@ FAULTS: dict[str, Exception] = {
     "down": Unavailable("the database is down", retry_after=7),
     "bug": RuntimeError(SECRET),
 }
-jobs = Router(surface=ENGINE, tag="Job engine")
+jobs = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 
 class Body(Wire):
@@ -39,22 +39,22 @@ class Body(Wire):
     priority: Integer = 5
 
 
-@jobs.post("/job", WRITE)
+@jobs.post("/job", dependencies=[WRITE])
 async def create(request: Request, body: Body) -> Response:
     raise FAULTS[body.fault]
 
 
-@jobs.put("/job/{job_id}", WRITE)
+@jobs.put("/job/{job_id}", dependencies=[WRITE])
 async def change(request: Request, job_id: int, body: Body) -> Response:
     raise FAULTS[body.fault]
 
 
-@jobs.get("/jobs/{job_id}", OPEN)
+@jobs.get("/jobs/{job_id}", dependencies=[OPEN])
 async def single_job(request: Request, job_id: int) -> Response:
     raise FAULTS["absent"]
 
 
-@jobs.get("/health", WRITE)
+@jobs.get("/health", dependencies=[WRITE])
 async def health(request: Request) -> Response:
     raise FAULTS["bug"]
 

@@ -145,11 +145,12 @@ async def test_a_failed_start_is_reported_and_undone(toy: Toy) -> None:
         assert isinstance(message, dict)
         output.append(message["type"])
 
-    toy.app._on_start, toy.app._on_stop = [fail], [stop]
-    await toy.app({"type": "lifespan"}, receive, send)
+    toy.app.on_start, toy.app.on_stop = [fail], [stop]
+    with pytest.raises(OSError, match="no database"):
+        await toy.app({"type": "lifespan"}, receive, send)
     assert (output, steps) == (["lifespan.startup.failed"], ["stopped"])
     output.clear()
-    toy.app._on_start = []
+    toy.app.on_start = []
     await toy.app({"type": "lifespan"}, receive, send)
     assert output == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
 

@@ -6,22 +6,30 @@ import io
 
 import httpx
 import pytest
+from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from api.http.app import Application, build
 from api.http.auth import Caller
-from api.http.endpoint import Conventions
+from api.http.conventions import Conventions
 from api.http.model import Wire
+from api.http.permission import requires
 from api.http.request import Request
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Route
 from api.http.surface import Surface
 from api.kernel.log import RequestLog
 from domain.kernel.clock import system_clock
 
-STAFF = frozenset({"staff"})
+STAFF = requires("staff")
 PLAIN = Surface("plain")
-router = Router("/note", surface=PLAIN)
+
+
+class NoteRoute(Route):
+    surface = PLAIN
+
+
+router = APIRouter(prefix="/note", route_class=NoteRoute)
 
 
 class Note(Wire):
@@ -29,18 +37,18 @@ class Note(Wire):
     weight: float = 1.0
 
 
-@router.post("/", STAFF, status=201)
+@router.post("/", dependencies=[STAFF], status_code=201)
 async def add_note(request: Request, body: Note) -> Response:
-    return Response(201, {"text": body.text, "by": request.caller.name})
+    return Response({"text": body.text, "by": request.caller.name}, 201)
 
 
-@router.get("/{number}", STAFF)
+@router.get("/{number}", dependencies=[STAFF])
 async def get_note(request: Request, number: int) -> Response:
-    return Response(200, {"halves": 1 / number})
+    return Response({"halves": 1 / number})
 
 
 async def authenticate(key: str) -> Caller | None:
-    return {"k": Caller("ann", STAFF), "guest": Caller("bob", frozenset())}.get(key)
+    return {"k": Caller("ann", STAFF.roles), "guest": Caller("bob", frozenset())}.get(key)
 
 
 def application(registry: CollectorRegistry) -> Application:

@@ -64,7 +64,7 @@ async def test_no_secret_reaches_a_line_or_an_answer(toy: Toy, http: httpx.Async
 async def test_buffered_lines_are_written_at_shutdown(toy: Toy, http: httpx.AsyncClient) -> None:
     await http.post("/api/thing/", json={"title": "a"})
     assert toy.stream.getvalue() == ""
-    await toy.app._stop()
+    await toy.app.stop()
     assert toy.stream.getvalue().count("\n") == 1
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from fastapi import APIRouter, Body
 from pydantic import ConfigDict, Field
 
 from api.http.openapi import describe
 from api.http.request import Request
-from api.http.response import JSON_TYPE, Response
-from api.http.router import Router
-from api.http.static import SCRIPT, STYLE
+from api.http.response import JSON_TYPE, SCRIPT, STYLE, Response
+from api.http.routing import Route, rules
 from api.http.surface import Surface
 from api.kernel.auth import READ, WRITE
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Wire
 from tests.api.http.toy import Toy, provider, things
 
@@ -30,7 +30,7 @@ async def document(toy: Toy) -> dict[str, Any]:
 
 def test_every_declared_route_is_there(document: dict[str, Any]) -> None:
     described = {(method, path) for path, item in document["paths"].items() for method in item}
-    declared = {(spec.method.lower(), spec.path) for spec in (*things.specs, *provider.specs)}
+    declared = {(spec.method.lower(), spec.path) for spec in (*things.routes, *provider.routes) if isinstance(spec, Route)}
     assert described == declared
 
 
@@ -74,7 +74,7 @@ def test_bodies_queries_and_keys_are_described(document: dict[str, Any]) -> None
     assert set(speke["responses"]["400"]["content"]) == {"text/plain"}
 
 
-def _described(*routers: Router) -> dict[str, Any]:
+def _described(*routers: APIRouter) -> dict[str, Any]:
     return describe(routers, title="toy", version="0")
 
 
@@ -94,17 +94,18 @@ class Named(Wire):
 
 
 def test_an_example_comes_from_the_route_the_model_or_its_fields() -> None:
-    router = Router("/shelf", surface=MEDIA)
+    router = APIRouter(prefix="/api/shelf", tags=["shelf"], route_class=MediaRoute)
 
-    @router.post("/sized/", WRITE)
+    @router.post("/sized/", dependencies=[WRITE])
     async def add_sized(request: Request, body: Sized) -> Response:
         return Response()
 
-    @router.post("/named/", WRITE)
-    async def add_named(request: Request, body: list[Named]) -> Response:
+    @router.post("/named/", dependencies=[WRITE])
+    async def add_named(request: Request, body: Annotated[list[Named], Body()]) -> Response:
         return Response()
 
-    @router.post("/own/", WRITE, example={"name": "Studio"})
+    @router.post("/own/", dependencies=[WRITE])
+    @rules(example={"name": "Studio"})
     async def add_own(request: Request, body: Named) -> Response:
         return Response()
 
@@ -116,10 +117,10 @@ def test_an_example_comes_from_the_route_the_model_or_its_fields() -> None:
 
 
 def test_two_operations_of_one_name_are_refused() -> None:
-    router = Router("/shelf", surface=MEDIA)
+    router = APIRouter(prefix="/api/shelf", tags=["shelf"], route_class=MediaRoute)
     for path in ("/a/", "/b/"):
 
-        @router.get(path, READ)
+        @router.get(path, dependencies=[READ])
         async def get_shelf(request: Request) -> Response:
             return Response()
 
@@ -128,10 +129,12 @@ def test_two_operations_of_one_name_are_refused() -> None:
 
 
 def test_two_models_of_one_name_are_refused() -> None:
-    router = Router("/shelf", surface=MEDIA)
+    router = APIRouter(prefix="/api/shelf", tags=["shelf"], route_class=MediaRoute)
     for path, name in (("/a/", "Shelf"), ("/b/", "ShelfWire")):
 
-        @router.get(path, READ, response_model=type(name, (Wire,), {"__annotations__": {"id": int}}), name=f"get_{name}")
+        @router.get(
+            path, dependencies=[READ], response_model=type(name, (Wire,), {"__annotations__": {"id": int}}), name=f"get_{name}"
+        )
         async def get_shelf(request: Request) -> Response:
             return Response()
 
@@ -140,9 +143,13 @@ def test_two_models_of_one_name_are_refused() -> None:
 
 
 def test_surfaces_and_routes_have_errors_of_their_own() -> None:
-    router = Router("/shelf", surface=Surface("shelf", never=frozenset({404})))
+    class ShelfRoute(Route):
+        surface = Surface("shelf", never=frozenset({404}))
 
-    @router.get("/{id}", READ, errors={410: "Gone", 422: "Unfit"})
+    router = APIRouter(prefix="/shelf", route_class=ShelfRoute)
+
+    @router.get("/{id}", dependencies=[READ])
+    @rules(errors={410: "Gone", 422: "Unfit"})
     async def get_shelf(request: Request, id: int) -> Response:
         return Response()
 

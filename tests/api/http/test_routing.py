@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import httpx
 import pytest
+from fastapi import APIRouter
 
-from api.http.auth import OPEN
-from api.http.endpoint import MissingServices
+from api.http.conventions import MissingServices
 from api.http.path_trie import PathTrie
+from api.http.permission import OPEN, requires
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Route, Service, rules
 from api.http.surface import Surface
 from api.kernel.app import build
 from api.kernel.auth import READ
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from domain.kernel.encryption import KeyedHash
 from tests.api.http.toy import ID, MemoryIdempotency, Shelf, Toy, authenticate
 
@@ -53,10 +54,18 @@ async def test_an_unknown_path_is_404_without_a_key(toy: Toy, path: str) -> None
 
 
 async def test_an_unknown_path_answers_in_the_words_of_its_surface() -> None:
-    engine = Surface("engine", prefix="/engine", render=lambda failure, request: Response(failure.status, {"error": "no"}))
-    app = build(
-        [Router(surface=engine)], {}, authenticate=authenticate, idempotency=MemoryIdempotency(), fingerprint=KeyedHash(bytes(32))
-    )
+    engine = Surface("engine", prefix="/engine", render=lambda failure, request: Response({"error": "no"}, failure.status))
+
+    class EngineRoute(Route):
+        surface = engine
+
+    routes = APIRouter(prefix="/engine", route_class=EngineRoute)
+
+    @routes.get("/job", dependencies=[OPEN])
+    async def get_job(request: Request) -> Response:
+        return Response()
+
+    app = build([routes], {}, authenticate=authenticate, idempotency=MemoryIdempotency(), fingerprint=KeyedHash(bytes(32)))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as http:
         assert (await http.get("/engine/x")).json() == {"error": "no"}
         assert (await http.get("/enginex")).json()["status"] == 404
@@ -117,7 +126,7 @@ async def test_fixed_segments_match_in_any_case_where_they_were_added_so() -> No
     paths: PathTrie[str] = PathTrie()
     for template in ("/api/a/{id}/playlistItems", "/api/a/reference", "/{name}/speke", "/api/a/{id}", "/api/{kind}/{id}/x"):
         paths.add(template, template, any_case=True)
-    for template in ("/media/{+path}", "/livez"):
+    for template in ("/media/{path:path}", "/livez"):
         paths.add(template, template)
     for segment in ("api", "media"):
         paths.reserve(segment)
@@ -132,37 +141,36 @@ async def test_fixed_segments_match_in_any_case_where_they_were_added_so() -> No
 
 
 async def test_mistakes_in_declarations_are_found_at_the_start() -> None:
-    async def endpoint(request: Request, shelf: Shelf) -> Response:
+    async def endpoint(request: Request, shelf: Service[Shelf]) -> Response:
         return Response()
 
-    def start(routes: Router) -> None:
+    def start(routes: APIRouter) -> None:
         build([routes], {}, authenticate=authenticate, idempotency=MemoryIdempotency(), fingerprint=KeyedHash(bytes(32)))
 
-    routes = Router(surface=MEDIA)
-    routes.get("/x", READ)(endpoint)
+    routes = APIRouter(prefix="/api", tags=["media"], route_class=MediaRoute)
+    routes.get("/x", dependencies=[READ])(endpoint)
     with pytest.raises(MissingServices, match="shelf"):
         start(routes)
     with pytest.raises(TypeError, match="permission"):
-        routes.get("/y", frozenset())
-    with pytest.raises(TypeError):
-        routes.get("/y")  # type: ignore[call-arg]
+        requires()
+    with pytest.raises(TypeError, match="permission"):
+        routes.get("/y")(endpoint)
     with pytest.raises(ValueError, match="whole segment"):
-        routes.get("/y/{a}.json", OPEN)
+        routes.get("/y/{a}.json", dependencies=[OPEN])(endpoint)
     with pytest.raises(TypeError, match="only a GET"):
-        routes.put("/y", OPEN, absent=204)
+        routes.put("/y", dependencies=[OPEN])(rules(absent=204)(endpoint))
 
     async def bare(request: Request) -> Response:
         return Response()
 
-    twice = Router(surface=MEDIA)
-    twice.get("/x", OPEN)(bare)
-    twice.get("/x/", OPEN)(bare)
+    twice = APIRouter(prefix="/api", tags=["media"], route_class=MediaRoute)
+    twice.get("/x", dependencies=[OPEN])(bare)
+    twice.get("/x/", dependencies=[OPEN])(bare)
     with pytest.raises(ValueError, match="twice"):
         start(twice)
-    unnamed = Router(surface=MEDIA)
-    unnamed.get("/x/{id}", OPEN)(bare)
+    unnamed = APIRouter(prefix="/api", tags=["media"], route_class=MediaRoute)
     with pytest.raises(TypeError, match="no parameter for id"):
-        start(unnamed)
+        unnamed.get("/x/{id}", dependencies=[OPEN])(bare)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +186,7 @@ async def test_mistakes_in_declarations_are_found_at_the_start() -> None:
 )
 def test_a_last_parameter_may_take_all_segments_that_are_left(path: bytes, values: list[str] | None) -> None:
     trie: PathTrie[str] = PathTrie()
-    trie.add("/media/{id}/{+file}", "file")
+    trie.add("/media/{id}/{file:path}", "file")
     trie.add("/media/{id}", "folder")
     leaf, result = trie.find(path)
     assert (result if leaf else None) == values

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
 import pytest
+from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
-from api.http.auth import OPEN
 from api.http.connection_limits import ConnectionLimits
 from api.http.connections import LimitedConnection, drop_unsent
+from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.router import Router
 from api.http.unsent import EXTENSION, PIECE, NoRoom, UnsentBodies
 from api.kernel.app import build
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from domain.kernel.encryption import KeyedHash
 from projections.kernel.sizes import MIB
 from tests.api.http.test_connections import Listening
@@ -126,14 +126,14 @@ async def test_a_body_larger_than_all_may_be_is_sent_when_there_is_no_other(send
 
 
 async def large(request: Request) -> Response:
-    return Response(200, bytes(32 * MIB))
+    return Response(bytes(32 * MIB))
 
 
 @pytest.fixture
 async def server(toy: Toy) -> AsyncIterator[Listening]:
     """A server whose `/large` answers with 32 MiB."""
-    routes = Router(surface=MEDIA, tag="Large")
-    routes.get("/large", OPEN)(large)
+    routes = APIRouter(prefix="/api", tags=["Large"], route_class=MediaRoute)
+    routes.get("/large", dependencies=[OPEN])(large)
     toy.app = build(
         [routes],
         {},

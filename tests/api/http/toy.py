@@ -11,23 +11,25 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import httpx
+from fastapi import APIRouter, Body, Path, Query
 from prometheus_client import CollectorRegistry
 from pydantic import AliasChoices, Field
 
 from api.http.app import Application
-from api.http.auth import OPEN, Caller
+from api.http.auth import Caller
 from api.http.body import FORM, JSON, JSON_PATCH, XML
 from api.http.cross_origin import CrossOrigin
 from api.http.errors import Failure
+from api.http.permission import OPEN
 from api.http.request import Request as HttpRequest
 from api.http.response import Response
-from api.http.router import Router
+from api.http.routing import Route, Service, rules
 from api.http.surface import Surface
 from api.kernel.app import build
 from api.kernel.auth import ADMIN, READ, WRITE, Role
 from api.kernel.log import RequestLog
 from api.kernel.request import Request
-from api.kernel.surfaces import MEDIA
+from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Instant, Integer, NamedInt, Text, Wire
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyedHash
@@ -95,154 +97,6 @@ class Shelf:
     failure: Exception | None = None
 
 
-things = Router("/thing", surface=MEDIA)
-
-
-async def thing_added(request: Request, outcome: Outcome[Any]) -> Response:
-    number = outcome.result["id"]
-    shown = {**outcome.result, "secret": outcome.secrets.get("secret"), "base": request.base_url}
-    return Response(201, shown, etag=1, location=f"/api/thing/{number}")
-
-
-@things.post("/", WRITE, response_model=ShownThing, status=201, body_types=(JSON, FORM), respond=thing_added)
-async def add_thing(request: Request, body: Thing, shelf: Shelf) -> Outcome[Any]:
-    """Adds a thing.
-
-    And says so at length."""
-    shelf.posts += 1
-    if shelf.failure is not None:
-        raise shelf.failure
-    shown = {"id": shelf.posts, "sent": body.model_dump(mode="json", exclude_unset=True)}
-    return Outcome(result=shown, secrets={"secret": "s3"})
-
-
-@things.get("/", READ, response_model=list[ShownThing])
-async def list_things(request: Request, query: Filter) -> Response:
-    return Response(body=query)
-
-
-@things.get("/check", READ)
-async def check_things(request: Request) -> Response:
-    return Response(415, {"found": True}, reason=b"Other Words")
-
-
-@things.get("/reference", READ)
-async def by_reference(request: Request) -> Response:
-    return Response(body={"route": "reference"})
-
-
-@things.get("/{thingId}", READ, response_model=ShownThing, absent=204)
-async def get_thing(request: Request, thing_id: UUID, shelf: Shelf) -> Response:
-    if str(thing_id) != ID:
-        raise NotFound("thing", str(thing_id))
-    shown = {"id": thing_id, "base": request.base_url, "params": dict(request.params)}
-    return Response(body=shown, etag=shelf.version, settled=True)
-
-
-@things.get("/{thingId}/page", READ, response_model=ShownThing)
-async def thing_page(request: Request, thing_id: UUID, shelf: Shelf) -> Response:
-    """Return a body larger than one packet, and the name of another thing, which has its own version."""
-    return Response(body={"id": thing_id, "other": shelf.other, "text": "a" * shelf.size}, etag=shelf.version)
-
-
-@things.put("/{id}", WRITE)
-async def put_thing(request: Request, id: UUID, body: Tag | None, shelf: Shelf) -> Response:
-    if request.if_match is not None and shelf.version not in request.if_match:
-        raise PreconditionFailed(shelf.version)
-    return Response(body={"body": None if body is None else body.name, "ifMatch": sorted(request.if_match or ())})
-
-
-@things.patch("/{id}", WRITE, body_types=(JSON_PATCH,))
-async def patch_thing(request: Request, id: UUID, body: list[dict[str, Any]]) -> Response:
-    return Response(body=body)
-
-
-@things.delete("/{id}", ADMIN, status=204)
-async def delete_thing(request: Request, id: UUID) -> Response:
-    return Response(204)
-
-
-@things.get("/{id}/state", READ)
-async def thing_state(request: Request, id: str) -> Response:
-    return Response(body={"route": "state", "id": id})
-
-
-@things.get("/reference/{number}/count", READ)
-async def count(request: Request, number: int) -> Response:
-    return Response(body={"number": number})
-
-
-async def result(request: Request, outcome: Outcome[Any]) -> Response:
-    return Response(body=outcome.result)
-
-
-@things.post("/slow/", WRITE, respond=result)
-async def slow(request: Request, shelf: Shelf) -> Outcome[Any]:
-    shelf.entered.set()
-    await shelf.hold.wait()
-    return Outcome(result={"actor": request.cause.actor, "correlation": request.cause.correlation_id})
-
-
-@things.post("/appended/", WRITE, status=202, respond=result)
-async def appended(request: Request, store: MemoryIdempotency) -> Outcome[Any]:
-    """Stores its key by itself, as an append does."""
-    counted = {"n": store.writes}
-    if request.idempotency is not None:
-        await store.record(IdempotencyRecord(request.idempotency, (), counted))
-    return Outcome(result=counted, recorded=request.idempotency is not None)
-
-
-@things.post("/fail/", OPEN)
-async def fail(request: Request, body: dict[str, Any]) -> Response:
-    raise {
-        "refused": Refused("the thing is locked"),
-        "conflict": Conflict("the name is taken"),
-        "unavailable": Unavailable("the database is down", retry_after=7),
-        "unknown": OutcomeUnknown(),
-        "absent": NotFound("event_type", "x"),
-        "other": RuntimeError(SECRET),
-    }[body["with"]]
-
-
-@things.get("/export/", READ, media_type="application/x-ndjson")
-async def export(request: Request) -> Response:
-    async def lines() -> AsyncIterator[bytes]:
-        yield b"{}\n"
-        yield b"[]\n"
-
-    return Response(body=lines(), media_type="application/x-ndjson")
-
-
-@things.get("/followed/{kind}", READ, media_type="text/event-stream")
-async def followed(request: Request, kind: str, shelf: Shelf) -> Response:
-    """A stream that goes on until the shelf is let go, or its caller or the process is gone."""
-
-    async def pieces() -> AsyncIterator[bytes]:
-        try:
-            yield b"data: 1\n\n"
-            shelf.entered.set()
-            await shelf.hold.wait()
-            if shelf.failure is not None:
-                raise shelf.failure
-            yield b"data: 2\n\n"
-        finally:
-            shelf.closed.set()
-
-    return Response(body=pieces(), media_type=f"text/{kind}")
-
-
-def _plain(failure: Failure, request: HttpRequest) -> Response:
-    return Response(failure.status, failure.detail.encode(), media_type="text/plain; charset=utf-8")
-
-
-provider = Router(surface=Surface("provider", render=_plain, error_type="text/plain", error_model=None, body_limit=64))
-
-
-@provider.post("/{client_name}/speke", WRITE, body_types=(XML,), media_type="application/xml")
-async def speke(request: Request, client_name: str, body: bytes) -> Response:
-    return Response(body=body + client_name.encode(), media_type="application/xml")
-
-
 class MemoryIdempotency:
     """The twin of the store over PostgreSQL. Its aggregates are the results alone."""
 
@@ -262,6 +116,166 @@ class MemoryIdempotency:
 
     async def outcome(self, record: IdempotencyRecord) -> Outcome[Any]:
         return Outcome(result=record.result, as_of=0, recorded=True)
+
+
+things = APIRouter(prefix="/api/thing", tags=["thing"], route_class=MediaRoute)
+
+
+async def thing_added(request: Request, outcome: Outcome[Any]) -> Response:
+    number = outcome.result["id"]
+    shown = {**outcome.result, "secret": outcome.secrets.get("secret"), "base": request.root_url}
+    return Response(shown, 201, etag=1, location=f"/api/thing/{number}")
+
+
+@things.post("/", dependencies=[WRITE], response_model=ShownThing, status_code=201)
+@rules(body_types=(JSON, FORM), respond=thing_added)
+async def add_thing(request: Request, body: Thing, shelf: Service[Shelf]) -> Outcome[Any]:
+    """Adds a thing.
+
+    And says so at length."""
+    shelf.posts += 1
+    if shelf.failure is not None:
+        raise shelf.failure
+    shown = {"id": shelf.posts, "sent": body.model_dump(mode="json", exclude_unset=True)}
+    return Outcome(result=shown, secrets={"secret": "s3"})
+
+
+@things.get("/", dependencies=[READ], response_model=list[ShownThing])
+async def list_things(request: Request, query: Annotated[Filter, Query()]) -> Response:
+    return Response(query)
+
+
+@things.get("/check", dependencies=[READ])
+async def check_things(request: Request) -> Response:
+    return Response({"found": True}, 415, reason=b"Other Words")
+
+
+@things.get("/reference", dependencies=[READ])
+async def by_reference(request: Request) -> Response:
+    return Response({"route": "reference"})
+
+
+@things.get("/{thingId}", dependencies=[READ], response_model=ShownThing)
+@rules(absent=204)
+async def get_thing(request: Request, thing_id: Annotated[UUID, Path(alias="thingId")], shelf: Service[Shelf]) -> Response:
+    if str(thing_id) != ID:
+        raise NotFound("thing", str(thing_id))
+    shown = {"id": thing_id, "base": request.root_url, "params": dict(request.path_params)}
+    return Response(shown, etag=shelf.version, settled=True)
+
+
+@things.get("/{thingId}/page", dependencies=[READ], response_model=ShownThing)
+async def thing_page(request: Request, thing_id: Annotated[UUID, Path(alias="thingId")], shelf: Service[Shelf]) -> Response:
+    """Return a body larger than one packet, and the name of another thing, which has its own version."""
+    return Response({"id": thing_id, "other": shelf.other, "text": "a" * shelf.size}, etag=shelf.version)
+
+
+@things.put("/{id}", dependencies=[WRITE])
+async def put_thing(request: Request, id: UUID, shelf: Service[Shelf], body: Annotated[Tag | None, Body()] = None) -> Response:
+    if request.if_match is not None and shelf.version not in request.if_match:
+        raise PreconditionFailed(shelf.version)
+    return Response({"body": None if body is None else body.name, "ifMatch": sorted(request.if_match or ())})
+
+
+@things.patch("/{id}", dependencies=[WRITE])
+@rules(body_types=(JSON_PATCH,))
+async def patch_thing(request: Request, id: UUID, body: Annotated[list[dict[str, Any]], Body()]) -> Response:
+    return Response(body)
+
+
+@things.delete("/{id}", dependencies=[ADMIN], status_code=204)
+async def delete_thing(request: Request, id: UUID) -> Response:
+    return Response(status_code=204)
+
+
+@things.get("/{id}/state", dependencies=[READ])
+async def thing_state(request: Request, id: str) -> Response:
+    return Response({"route": "state", "id": id})
+
+
+@things.get("/reference/{number}/count", dependencies=[READ])
+async def count(request: Request, number: int) -> Response:
+    return Response({"number": number})
+
+
+async def result(request: Request, outcome: Outcome[Any]) -> Response:
+    return Response(outcome.result)
+
+
+@things.post("/slow/", dependencies=[WRITE])
+@rules(respond=result)
+async def slow(request: Request, shelf: Service[Shelf]) -> Outcome[Any]:
+    shelf.entered.set()
+    await shelf.hold.wait()
+    return Outcome(result={"actor": request.cause.actor, "correlation": request.cause.correlation_id})
+
+
+@things.post("/appended/", dependencies=[WRITE], status_code=202)
+@rules(respond=result)
+async def appended(request: Request, store: Service[MemoryIdempotency]) -> Outcome[Any]:
+    """Stores its key by itself, as an append does."""
+    counted = {"n": store.writes}
+    if request.idempotency is not None:
+        await store.record(IdempotencyRecord(request.idempotency, (), counted))
+    return Outcome(result=counted, recorded=request.idempotency is not None)
+
+
+@things.post("/fail/", dependencies=[OPEN])
+async def fail(request: Request, body: Annotated[dict[str, Any], Body()]) -> Response:
+    raise {
+        "refused": Refused("the thing is locked"),
+        "conflict": Conflict("the name is taken"),
+        "unavailable": Unavailable("the database is down", retry_after=7),
+        "unknown": OutcomeUnknown(),
+        "absent": NotFound("event_type", "x"),
+        "other": RuntimeError(SECRET),
+    }[body["with"]]
+
+
+@things.get("/export/", dependencies=[READ])
+@rules(media_type="application/x-ndjson")
+async def export(request: Request) -> Response:
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"{}\n"
+        yield b"[]\n"
+
+    return Response(lines(), media_type="application/x-ndjson")
+
+
+@things.get("/followed/{kind}", dependencies=[READ])
+@rules(media_type="text/event-stream")
+async def followed(request: Request, kind: str, shelf: Service[Shelf]) -> Response:
+    """A stream that goes on until the shelf is let go, or its caller or the process is gone."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        try:
+            yield b"data: 1\n\n"
+            shelf.entered.set()
+            await shelf.hold.wait()
+            if shelf.failure is not None:
+                raise shelf.failure
+            yield b"data: 2\n\n"
+        finally:
+            shelf.closed.set()
+
+    return Response(pieces(), media_type=f"text/{kind}")
+
+
+def _plain(failure: Failure, request: HttpRequest) -> Response:
+    return Response(failure.detail.encode(), failure.status, media_type="text/plain; charset=utf-8")
+
+
+class ProviderRoute(Route):
+    surface = Surface("provider", render=_plain, error_type="text/plain", error_model=None, body_limit=64)
+
+
+provider = APIRouter(tags=["provider"], route_class=ProviderRoute)
+
+
+@provider.post("/{client_name}/speke", dependencies=[WRITE])
+@rules(body_types=(XML,), media_type="application/xml")
+async def speke(request: Request, client_name: str, body: Annotated[bytes, Body()]) -> Response:
+    return Response(body + client_name.encode(), media_type="application/xml")
 
 
 async def authenticate(key: str) -> Caller | None:

@@ -210,7 +210,7 @@ async def test_a_stream_ends_after_the_logout_and_with_the_key(
             sent |= {b"cookie": f"{name}={token}".encode(), b"sec-fetch-site": b"same-origin"}
         else:
             sent |= {b"api-key": key.encode()}
-        request = Request({"method": "GET", "headers": list(sent.items()), "scheme": "http"}, sent, path=PATH)
+        request = Request({"type": "http", "method": "GET", "headers": list(sent.items()), "scheme": "http"})
         caller = await services_by_type[KnownCallers].find(request)
         assert (caller.name, caller.person) == ("desk", by == "session")
         request.caller = caller
@@ -218,12 +218,12 @@ async def test_a_stream_ends_after_the_logout_and_with_the_key(
         answer = await stream_changes(
             request, ChangesQuery(), followed, services_by_type[Catalogue], services_by_type[KnownCallers]
         )
-        assert await anext(answer.body)
-        assert await anext(answer.body), "it goes on while the key stands"
+        assert await anext(answer.content)
+        assert await anext(answer.content), "it goes on while the key stands"
         ended = await (browser.delete("/console/session", headers=own) if by == "session" else http.delete("/api/client/desk"))
         assert ended.status_code < 300
         async with asyncio.timeout(60):
-            rest = [frame async for frame in answer.body]
+            rest = [frame async for frame in answer.content]
         assert len(rest) < 100, "it ends by itself"
 
 

@@ -52,7 +52,7 @@ async def test_a_client_is_added_and_its_key_shown_this_once(http: httpx.AsyncCl
 
 async def test_a_key_is_nowhere_but_in_its_one_answer(http: httpx.AsyncClient, inner: Core, application: Any) -> None:
     stream = io.StringIO()
-    application._log = RequestLog(stream, clock=inner.clock, reads=True)
+    application.log = RequestLog(stream, clock=inner.clock, reads=True)
     first = (await add_client(http, "studio", "admin"))["key"]
     second = (await http.post("/api/client/studio/keys/", json={})).json()["key"]
     for key in (first, second):
@@ -70,7 +70,7 @@ async def test_a_key_is_nowhere_but_in_its_one_answer(http: httpx.AsyncClient, i
         (await http.put("/api/client/studio", json={"roles": ["viewer"]})).text,
         (await http.delete("/api/client/studio")).text,
     ]
-    application._log.flush()
+    application.log.flush()
     assert stream.getvalue().count("\n") > 10
     for text in (*texts, stream.getvalue(), *(str(event) for event in await logged(inner))):
         for key in (first, second):

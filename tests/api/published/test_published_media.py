@@ -330,9 +330,7 @@ async def test_so_many_files_are_read_at_a_time(
         for headers in ({}, {"Range": "bytes=0-1"}, {"Range": "bytes=9999-"}, {"If-None-Match": "*"}):
             assert (await other.get(path, headers=headers)).status_code in (200, 206, 304, 416)
             await other.head(path, headers=headers)
-        owned = await first.open(
-            content_id, "a.mp4", request=Request({"type": "http", "method": "GET", "headers": []}, {}, path="")
-        )
+        owned = await first.open(content_id, "a.mp4", request=Request({"type": "http", "method": "GET", "headers": []}))
         assert (await other.get(path)).status_code == 503
         await owned.opened.close()
         assert (await other.get(path)).status_code == 200

@@ -9,21 +9,21 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from api.http.app import build
-from api.http.auth import OPEN
 from api.http.connection_limits import ConnectionLimits
-from api.http.endpoint import Conventions
+from api.http.conventions import Conventions
+from api.http.permission import OPEN
 from api.http.proxies import Proxies
 from api.http.request import Request
 from api.http.response import Response
-from api.http.router import Router
 from api.kernel.errors import failure_of
 from api.kernel.surfaces import OPERATIONS
 from api.published.file_response import file_response
 from api.published.readers import Readers
-from api.published.surface import PUBLISHED_MEDIA
+from api.published.surface import PublishedMediaRoute
 from tests.api.http.conftest import toy as toy
 from tests.api.http.test_connections import Listening
 from tests.api.http.toy import Toy
@@ -41,9 +41,9 @@ class Hall(Listening):
     def __init__(self, toy: Toy, root: Path) -> None:
         self.readers = Readers(FairPlaces(MOST))
         source = MediaDirectory(root)
-        routes = Router(surface=PUBLISHED_MEDIA, tag="Media")
+        routes = APIRouter(prefix="/media", tags=["Media"], route_class=PublishedMediaRoute)
 
-        @routes.get("/film", OPEN)
+        @routes.get("/film", dependencies=[OPEN])
         async def film(request: Request) -> Response:
             opened = await self.readers.open(source, "film", request=request)
             assert opened is not None

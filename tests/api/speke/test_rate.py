@@ -50,6 +50,6 @@ async def test_a_refusal_says_when_to_come_again_and_then_it_works(per_second: i
     assert taken(buckets, "a", most=4 * per_second + 1) == 4 * per_second
     with pytest.raises(TooManyRequests) as refused:
         await limit.take("a")
-    assert refused.value.headers == (("retry-after", "1"),)
+    assert refused.value.pairs == (("retry-after", "1"),)
     watch.now += 1
     await limit.take("a")

@@ -284,14 +284,14 @@ async def test_no_key_is_in_any_log_event_or_table(
 ) -> None:
     """Keys appear neither raw nor in hex nor in base64; requests and responses do not appear either."""
     stream = io.StringIO()
-    application._log = RequestLog(stream, clock=inner.clock, reads=True)
+    application.log = RequestLog(stream, clock=inner.clock, reads=True)
     caplog.set_level("DEBUG")
     documents = (BOTH, document_1(FAIRPLAY, kid=KID), version_2(uuid4(), uuid4()))
     answers = [await post_and_parse(http, body, **{"Idempotency-Key": f"k{n}"}) for n, body in enumerate(documents)]
     for body in (*(row[1] for row in DOCUMENTS), document_1(WIDEVINE, content_id="other", kid=KID)):
         await post_document(http, body)
     await services_by_type[UsageRecorder].stop()
-    application._log.flush()
+    application.log.flush()
     paths = ("/metrics", "/api/audit/events/", "/api/contentkey/?contentId=match-17", "/api/audit/export")
     seen = [stream.getvalue(), caplog.text, *(str(event) for event in await logged(inner))]
     seen += [(await http.get(path)).text for path in paths]
