@@ -301,7 +301,7 @@ class Exchange:
         headers.append(NOSNIFF)
         headers.append((b"x-transaction-id", request.transaction_id.encode("ascii")))
         if self._application.draining or (b"expect" in request.fields and not request.content):
-            # Without "100 Continue" a client may or may not send the body: only a new connection is safe.
+            # A client that did not get "100 Continue" may or may not send the body, so only a new connection is safe.
             headers.append((b"connection", b"close"))
 
 
