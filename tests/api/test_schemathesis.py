@@ -99,12 +99,14 @@ NOT_ALL_IN_THE_SCHEMA = {
     "POST /api/consumer/{name}/parked/replay/": "an aggregate has a kind and an id",
     "PUT /api/client/{name}/drm/": "texts have formats",
     "POST /api/media/destination/": "a text must hold a destination's configuration",
-    "PUT /api/media/destination/{id}/": "the same",
+    "PUT /api/media/destination/{id}": "its two names must have the same value, which holds a destination's configuration",
     "POST /api/media/destinationproperty/": "which fields are required depends on the id",
     "POST /api/media/vodpublication/": "a text must hold JSON",
     "POST /api/media/livepublication/": "a text must hold JSON",
     "POST /api/compose/": "items have types, times have formats, and links must lead somewhere",
     "POST /api/compose/encoder/": "the same",
+    "PUT /api/compose/event/{eventId}": "the same",
+    "PUT /api/compose/encoder/event/{eventId}": "the same",
     "DELETE /api/compose/{eventId}": "an unknown id is 400",
     "PUT /api/compose/event/{eventId}/drm/": "a text must hold JSON",
     "GET /api/audit/export": "an id goes with a kind, and with nothing else",
@@ -229,6 +231,11 @@ def existing(served: Served, path: str) -> Parameters:
     """Path parameters that lead somewhere."""
     make = next((make for start, make in EXISTING.items() if path.startswith(start)), None)
     return {} if make is None else make(served.http)
+
+
+@pytest.mark.parametrize("exceptions", [EMPTY_VALUES, NOT_ALL_IN_THE_SCHEMA])
+def test_an_exception_names_an_operation(exceptions: dict[str, str]) -> None:
+    assert exceptions.keys() <= set(OPERATIONS)
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])

@@ -269,10 +269,10 @@ class _PlaylistBody(Wire):
 
     name: Label | None = Field(default=None, description='Name of the playlist. null: "".')
     looped: Flag | None = Field(default=None, description="True if it begins again after its last item. null: false.")
-    items: Items | None = Field(default=None, description=_ITEMS)
+    items: Items = Field(default_factory=list, description=f"{_ITEMS} Absent: they stay unchanged.")
 
     def changes(self) -> Mapping[str, Any]:
-        read = {"name": self.name or "", "looped": bool(self.looped), "items": _items(self.items or ())}
+        read = {"name": self.name or "", "looped": bool(self.looped), "items": _items(self.items)}
         return {name: value for name, value in read.items() if name in self.model_fields_set}
 
 
