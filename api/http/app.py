@@ -441,7 +441,7 @@ def build(
     application = Application(
         conventions=conventions, services=services, fallback=fallback, title=title, version=version, **options
     )
-    for router in (*routers, docs_router(title, application.document, surface=fallback)):
+    for router in (*routers, docs_router(fallback)):
         application.router.routes.extend(router.routes)
     application.trie.prepare()
     return application

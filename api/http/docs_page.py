@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -36,7 +35,7 @@ _PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 # `validatorUrl: null` keeps the page from sending the document to a public validator.
-_START: Final = b"""SwaggerUIBundle({
+_START: Final = Document(b"""SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger-ui",
   deepLinking: true,
@@ -44,7 +43,7 @@ _START: Final = b"""SwaggerUIBundle({
   filter: true,
   validatorUrl: null,
 });
-"""
+""")
 _POLICY: Final = (
     "default-src 'none'",
     "script-src 'self'",
@@ -63,22 +62,23 @@ _HEADERS: Final = (
 """The headers of the page and its files. The Content-Security-Policy lets the page load from its own origin only."""
 
 
-def docs_router(title: str, document: Callable[[], Awaitable[Document]], *, surface: Surface) -> APIRouter:
-    """Return the routes of `/openapi.json` and of the page with its files."""
+@cache
+def docs_router(surface: Surface) -> APIRouter:
+    """Return the routes of `/openapi.json` and of the page with its files. All applications of a process share them."""
     routes = APIRouter(route_class=type("DocsRoute", (Route,), {"surface": surface}), include_in_schema=False)
-    page, start = Document(_PAGE.format(title=escape(title)).encode()), Document(_START)
 
     @routes.get("/openapi.json", dependencies=[OPEN])
     async def openapi_document(request: Request) -> Response:
-        return (await document()).response()
+        document: Document = await request.app.document()
+        return document.response()
 
     @routes.get("/docs", dependencies=[OPEN])
     async def swagger_ui(request: Request) -> Response:
-        return page.response(HTML, headers=_HEADERS)
+        return _page(request.app.title).response(HTML, headers=_HEADERS)
 
     @routes.get("/docs/start.js", dependencies=[OPEN])
     async def swagger_ui_start(request: Request) -> Response:
-        return start.response(SCRIPT, headers=_HEADERS)
+        return _START.response(SCRIPT, headers=_HEADERS)
 
     for name in _TYPES:
 
@@ -88,6 +88,11 @@ def docs_router(title: str, document: Callable[[], Awaitable[Document]], *, surf
             return _file(name).response(_TYPES[name], headers=_HEADERS)
 
     return routes
+
+
+@cache
+def _page(title: str) -> Document:
+    return Document(_PAGE.format(title=escape(title)).encode())
 
 
 @cache

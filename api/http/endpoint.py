@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from inspect import Parameter
 from typing import Any, Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
 from starlette.types import Receive, Scope, Send
@@ -38,9 +39,18 @@ class Parsers:
     body: BodyParser | None
 
 
-@cache
+_PARSERS: Final[WeakKeyDictionary[Route, Parsers]] = WeakKeyDictionary()
+
+
 def parsers(route: Route) -> Parsers:
     """Return the parsers of a route. They hold no state, so all applications of a process share them."""
+    made = _PARSERS.get(route)
+    if made is None:
+        made = _PARSERS[route] = _made(route)
+    return made
+
+
+def _made(route: Route) -> Parsers:
     signature, rules, body = route.signature, route.rules, None
     converters = tuple((name, spelled, _converter(kind, where=spelled)) for name, spelled, kind in signature.path)
     query = None if signature.query is None else QueryParser(signature.query, empty_is_absent=route.lists)
