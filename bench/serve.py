@@ -19,7 +19,7 @@ from typing import Any
 
 import uvloop
 
-from api.cli.serving import BACKLOG, server_config, tune_garbage_collector
+from api.cli.run.serving import BACKLOG, server_config, tune_garbage_collector
 from api.http.connection_limits import Connections
 from api.http.connections import LimitedServer
 from api.wiring.catalogue import WORKER_ROLES

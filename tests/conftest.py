@@ -28,7 +28,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import integers
 from prometheus_client import CollectorRegistry
 
-from api.cli.garbage import collect_seldom
+from api.cli.run.limits import collect_seldom
 from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog

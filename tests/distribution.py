@@ -24,6 +24,7 @@ LONGEST_FIRST: Final = (
     "tests/workers/event/timekeeper/",
     "tests/workers/provision/",
     "tests/platform/",
+    "tests/api/cli/",
     "tests/projections/log/",
     "tests/properties/",
     "tests/api/",

@@ -16,7 +16,7 @@ from typing import Final
 
 import api.cli.main
 import workers
-from api.cli.garbage import collect_seldom
+from api.cli.run.limits import collect_seldom
 from api.http.endpoint import parsers
 from api.http.routing import routes_of
 from api.wiring.catalogue import catalogue
@@ -24,10 +24,10 @@ from api.wiring.services import ROUTES
 from workers.kernel.fork_server import Start, next_start
 
 _PRELOADED: Final = (
-    "api.cli.process",
-    "api.cli.serving",
-    "api.cli.up",
-    "api.cli.workers",
+    "api.cli.run.process",
+    "api.cli.run.serving",
+    "api.cli.run.up",
+    "api.cli.run.workers",
     "api.wiring.job_handlers",
     "api.wiring.product",
     "uvicorn.protocols.http.httptools_impl",

@@ -12,9 +12,9 @@ import psycopg
 from api.cli.arguments import NOT_WHOLE
 from api.cli.audit_proofs import anchors_of_log, checkpoint, export, key, rotate_key, verifier
 from api.cli.audit_replay import replay
-from api.cli.database import first_line, open_database
+from api.cli.output import show_event_count
 from api.cli.printable import printable
-from api.cli.progress import show_event_count
+from api.cli.run.database import first_line, open_database
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.audit.chain import LogDamaged

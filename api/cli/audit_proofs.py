@@ -13,9 +13,9 @@ from typing import TypeVar
 import psycopg
 
 from api.cli.arguments import NOT_WHOLE
-from api.cli.database import first_line, open_database
-from api.cli.open_vault import open_vault
 from api.cli.printable import printable
+from api.cli.run.core import open_vault
+from api.cli.run.database import first_line, open_database
 from api.cli.verifier_text import verifier_text
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -10,8 +10,8 @@ import psycopg
 from pydantic import ValidationError
 
 from api.cli.arguments import NOT_WHOLE
-from api.cli.database import first_line, open_database
 from api.cli.printable import printable
+from api.cli.run.database import first_line, open_database
 from api.wiring.catalogue import catalogue, views
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psycopg
 
-from api.cli.database import check_owner, first_line, open_database
-from api.cli.progress import end_line, show_bytes
+from api.cli.output import end_line, show_bytes
+from api.cli.run.database import check_owner, first_line, open_database
 from api.kernel.version import product_version
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from api.cli.database import open_database
 from api.cli.output import TABLE, WIDE, Column, Kind, field, print_list
 from api.cli.printable import printable
+from api.cli.run.database import open_database
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from domain.kernel.clock import iso

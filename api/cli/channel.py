@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from api.cli.named_record import named_record
-from api.cli.open_vault import open_vault
 from api.cli.output import print_document
 from api.cli.printable import aligned, printable
+from api.cli.run.core import named_record, open_vault
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.origin import own_origin, read_tokens

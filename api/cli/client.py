@@ -9,11 +9,11 @@ from datetime import datetime
 
 from api.cli import shell
 from api.cli.client_list import print_clients
-from api.cli.consent import confirm
-from api.cli.open_core import open_core
 from api.cli.output import Document
 from api.cli.printable import printable
-from api.cli.unique_prefix import unique
+from api.cli.remote.lookup import unique
+from api.cli.run.core import open_core
+from api.cli.shell import confirm
 from api.kernel.api_keys import new_api_key
 from api.wiring.core import Core
 from api.wiring.settings import Settings

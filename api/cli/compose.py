@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from api.cli.job_progress import progress_text, state_of, task_document
-from api.cli.open_core import open_core
 from api.cli.output import print_document
 from api.cli.printable import aligned, printable
+from api.cli.remote.progress import progress_text, state_of, task_document
+from api.cli.run.core import open_core
 from api.cli.time_line import Entry, bar, clock, time_line, whole_length
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

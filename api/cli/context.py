@@ -9,12 +9,10 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.cli.consent import confirm
-from api.cli.contexts import Context, contexts_file, read_contexts, write_contexts
-from api.cli.environment import environment
-from api.cli.http_api import HttpApi, checked_url
 from api.cli.output import Column, Kind, field, print_list
-from api.cli.targets import key_of
+from api.cli.remote.contexts import Context, contexts_file, key_of, read_contexts, write_contexts
+from api.cli.remote.http_api import HttpApi, checked_url
+from api.cli.shell import confirm, environment
 from api.wiring.startup import StartError
 
 _LONGEST_NAME: Final = 64

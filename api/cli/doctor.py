@@ -21,9 +21,9 @@ from typing import Final
 import psycopg
 
 from api.cli.arguments import NEEDS_ATTENTION
-from api.cli.database import NEW_DATABASE, OLDEST, first_line
-from api.cli.findings import Finding, print_findings
 from api.cli.media_doctor import try_programs
+from api.cli.output import Finding, print_findings
+from api.cli.run.database import NEW_DATABASE, OLDEST, first_line
 from api.kernel.shell_access import running_product
 from api.wiring.catalogue import migrations
 from api.wiring.settings import Settings

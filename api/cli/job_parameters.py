@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 from typing import Any
 
-from api.cli.secret_text import secret_text
+from api.cli.shell import secret_text
 from api.wiring.startup import StartError
 
 

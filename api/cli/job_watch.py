@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from api.cli.job_progress import Job, JobSelection, Task, job_document, task_document
-from api.cli.polling import INTERVAL, retry_unavailable
-from api.cli.progress_screen import screen
+from api.cli.remote.progress import INTERVAL, Job, JobSelection, Task, job_document, retry_unavailable, screen, task_document
 from projections.job.board import BoardQueries
 from projections.job.queries import JobFilter, JobQueries
 

@@ -8,9 +8,9 @@ from argparse import Namespace
 
 from api.cli import shell
 from api.cli.job_parameters import parameters
-from api.cli.job_progress import state_of
 from api.cli.job_watch import watch
-from api.cli.open_vault import open_vault
+from api.cli.remote.progress import state_of
+from api.cli.run.core import open_vault
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers

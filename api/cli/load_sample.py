@@ -12,11 +12,11 @@ from uuid import UUID
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn, track
 
 from api.cli import sample, shell
-from api.cli.consent import confirm
-from api.cli.open_core import open_core
-from api.cli.rest_api import ApiError
+from api.cli.remote.contexts import local_api
+from api.cli.remote.rest_api import ApiError
+from api.cli.run.core import open_core
 from api.cli.sample import SampleEvent
-from api.cli.targets import local_api
+from api.cli.shell import confirm
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings

@@ -7,9 +7,8 @@ from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
 
-from api.cli.database import Database, check_owner, open_database
-from api.cli.output import Column, Document, Kind, field, print_list
-from api.cli.progress import show_event_count
+from api.cli.output import Column, Document, Kind, field, print_list, show_event_count
+from api.cli.run.database import Database, check_owner, open_database
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -24,9 +24,9 @@ from api.cli import (
 )
 from api.cli.arguments import EXIT_CODES, GROUPS, Command
 from api.cli.command_parser import CommandParser, ShowVersion
-from api.cli.garbage import collect_seldom
 from api.cli.output_arguments import add_local, add_target
 from api.cli.printable import printable_lines
+from api.cli.run.limits import collect_seldom
 from api.wiring.startup import StartError
 
 # A command is a line here, and its arguments are in one of the modules above. The module of its name implements it, and is
@@ -115,7 +115,7 @@ def _run(args: Namespace, command: Command) -> int:
         code: int = module.run(args)
         return code
     if not command.about_machine:
-        from api.cli.targets import local_api, remote_api
+        from api.cli.remote.contexts import local_api, remote_api
 
         remote = remote_api(args)
         if action in command.by_rest or (remote is not None and action in command.remote):
@@ -125,7 +125,7 @@ def _run(args: Namespace, command: Command) -> int:
             raise StartError(
                 f"`{spelled}` works on the database and cannot use {remote.label}: run it on that machine, or give --local"
             )
-    from api.cli.running import run_here
+    from api.cli.run.running import run_here
 
     return run_here(args, command)
 

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from api.cli import incoming, shell
 from api.cli.job_watch import watch
-from api.cli.open_vault import open_vault
-from api.cli.polling import INTERVAL
+from api.cli.remote.progress import INTERVAL
+from api.cli.run.core import open_vault
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers

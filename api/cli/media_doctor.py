@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Final
 
-from api.cli.findings import Finding
 from api.cli.media_trials import TRIALS, Stage, TrialFailed, extras
+from api.cli.output import Finding
 from workers.adapters.ffmpeg import find, version
 from workers.adapters.program_verdicts import Verdicts
 from workers.kernel.media_programs import missing

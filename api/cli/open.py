@@ -8,8 +8,8 @@ import sys
 from argparse import Namespace
 from shutil import which
 
-from api.cli.environment import environment
-from api.cli.targets import remote_api, running_api
+from api.cli.remote.contexts import remote_api, running_api
+from api.cli.shell import environment
 from api.wiring.startup import StartError
 
 _PATH = "/console/"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import Any, Final
 
-from api.cli.printable import printable
+from api.cli.printable import aligned, printable
 from domain.kernel.clock import iso, system_clock
 
 Document = Mapping[str, Any]
@@ -190,3 +190,43 @@ def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> Non
 
 def _style(cell: str, kind: Kind) -> str:
     return _STYLES.get(cell.lower().replace(" ", "_"), "") if kind is Kind.STATE else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A finding. `attention` says what is wrong and what to do; it is empty if nothing is wrong."""
+
+    name: str
+    text: str
+    attention: str = ""
+
+
+def print_findings(findings: Sequence[Finding], *, form: str) -> None:
+    """Print the findings. In the text form, a line that begins with ! says what needs attention."""
+    if form == JSON:
+        print(json_text(list(map(asdict, findings))))
+        return
+    if form == NDJSON:
+        print("\n".join(json_line(asdict(finding)) for finding in findings))
+        return
+    for line, finding in zip(aligned([(finding.name, finding.text) for finding in findings]), findings, strict=True):
+        print(line)
+        for wrong in filter(None, finding.attention.split("; ")):
+            print(f"  ! {printable(wrong)}")
+
+
+def show_event_count(events: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{events} events", end="", file=sys.stderr, flush=True)
+
+
+def show_bytes(done: str, size: int) -> None:
+    if sys.stderr.isatty():
+        from projections.kernel.sizes import shown
+
+        print(f"\r{shown(size)} {done}   ", end="", file=sys.stderr, flush=True)
+
+
+def end_line() -> None:
+    if sys.stderr.isatty():
+        print(file=sys.stderr)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from api.cli.database import check_owner, open_database
-from api.cli.output import Column, Kind, field, print_list
-from api.cli.progress import show_event_count
+from api.cli.output import Column, Kind, field, print_list, show_event_count
+from api.cli.run.database import check_owner, open_database
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import prepare
 from api.wiring.settings import Settings

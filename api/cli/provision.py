@@ -8,10 +8,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from api.cli import shell
-from api.cli.consent import confirm
-from api.cli.open_vault import open_vault
 from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_list, print_one
 from api.cli.printable import aligned, printable, printable_lines
+from api.cli.run.core import open_vault
+from api.cli.shell import confirm
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.quiet import quiet_mode

@@ -10,11 +10,10 @@ from uuid import UUID
 
 from api.cli import shell
 from api.cli.job_watch import watch
-from api.cli.named_record import named_record
-from api.cli.open_vault import open_vault
-from api.cli.polling import INTERVAL, retry_unavailable
 from api.cli.printable import printable
-from api.cli.secret_text import secret_text
+from api.cli.remote.progress import INTERVAL, retry_unavailable
+from api.cli.run.core import named_record, open_vault
+from api.cli.shell import secret_text
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.job_handlers import job_handlers

@@ -14,10 +14,10 @@ from psycopg import sql
 
 from api.cli import shell
 from api.cli.arguments import NOT_WHOLE
-from api.cli.database import Database, check_owner, first_line, open_database
-from api.cli.home import create_home
+from api.cli.output import end_line, show_event_count
 from api.cli.printable import printable
-from api.cli.progress import end_line, show_event_count
+from api.cli.run.database import Database, check_owner, first_line, open_database
+from api.cli.run.home import create_home
 from api.wiring.core import Core, core, prepare
 from api.wiring.quiet import order_quiet
 from api.wiring.settings import Settings

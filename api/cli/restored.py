@@ -6,7 +6,7 @@ from argparse import Namespace
 
 import psycopg
 
-from api.cli.database import check_owner, open_database
+from api.cli.run.database import check_owner, open_database
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from api.cli import shell
-from api.cli.consent import confirm
-from api.cli.open_core import open_core
 from api.cli.output import Column, Document, Kind, field, print_list
+from api.cli.run.core import open_core
+from api.cli.shell import confirm
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings

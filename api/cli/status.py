@@ -9,9 +9,8 @@ from pathlib import Path
 from socket import gethostname
 
 from api.cli.arguments import NEEDS_ATTENTION
-from api.cli.findings import print_findings
-from api.cli.open_core import open_core
-from api.cli.output import Document
+from api.cli.output import Document, print_findings
+from api.cli.run.core import open_core
 from api.cli.status_findings import findings
 from api.wiring.core import Core
 from api.wiring.settings import Settings

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from api.cli.findings import Finding
-from api.cli.output import Document, text
+from api.cli.output import Document, Finding, text
 from projections.kernel.sizes import shown
 
 _DELIVERIES: Final = (("pending", "pending"), ("due", "due"), ("inFlight", "being sent"))

@@ -59,8 +59,8 @@ def test_a_function_that_is_not_trivial_has_a_docstring() -> None:
 def test_every_task_is_started_where_its_end_is_reported() -> None:
     """A task that nobody awaits may end by a fault without a word. These wait for theirs, and handle what they raise."""
     awaited = {
-        *("api/cli/database.py: _start", "api/cli/stop_signals.py: in_order", "api/cli/load_sample.py: all"),
-        *("api/cli/supervisor.py: start", "api/cli/supervisor.py: stop"),
+        *("api/cli/run/database.py: _start", "api/cli/run/stop_signals.py: in_order", "api/cli/load_sample.py: all"),
+        *("api/cli/run/supervisor.py: start", "api/cli/run/supervisor.py: stop"),
         *(
             "api/http/streaming.py: send",
             "workers/job/workflows/capture/text_follower.py: running",

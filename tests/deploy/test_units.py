@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from api.cli.main import COMMANDS
-from api.cli.shared import Place
-from api.cli.supervisor import patience
+from api.cli.run.supervisor import Place, patience
 from api.wiring.settings import Settings
 from tests.platform.waiting import ROOT
 from workers.adapters.embedded_postgres.server import QUIT_SECONDS, STOP_SECONDS

@@ -29,7 +29,7 @@ def children(product: Product, kind: str) -> list[int]:
 
 def fork_server(product: Product) -> int:
     """Return the process of the fork server; 0 while there is none."""
-    servers = [pid for pid in _children(product.process.pid) if b"\0api.cli.process\0" in _read(f"/proc/{pid}/cmdline")]
+    servers = [pid for pid in _children(product.process.pid) if b"\0api.cli.run.process\0" in _read(f"/proc/{pid}/cmdline")]
     return servers[0] if servers else 0
 
 

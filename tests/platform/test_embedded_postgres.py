@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from api.cli import database
+from api.cli.run import database
 from api.wiring.settings import Settings
 from tests.initialised import copied
 from tests.initialised import initialised as initialised

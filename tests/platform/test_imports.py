@@ -94,7 +94,7 @@ def test_a_worker_role_imports_neither_the_api_nor_the_other_roles(webhooks_proc
             ("pydantic", "psycopg", "asyncio", "rich", "uvloop", "http", "projections", "workers"),
         ),
         (
-            "import api.cli.main, api.cli.targets, api.cli.by_rest.jobs, api.cli.by_rest.events, api.cli.by_rest.webhooks, "
+            "import api.cli.main, api.cli.remote.contexts, api.cli.by_rest.jobs, api.cli.by_rest.events, api.cli.by_rest.webhooks, "
             "api.cli.by_rest.audit, api.cli.by_rest.consumers",
             ("pydantic", "psycopg", "asyncio", "rich", "uvloop", "eventsourcing", "projections", "api.wiring.settings"),
         ),

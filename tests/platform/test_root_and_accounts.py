@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from api.cli.home import create_home
+from api.cli.run.home import create_home
 from tests.initialised import copied
 from tests.initialised import initialised as initialised
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from api.cli.home import lock_home
+from api.cli.run.home import lock_home
 from api.kernel.shell_access import ShellKeys, announce, running_product, withdraw
 from api.wiring.startup import StartError
 from tests.platform.waiting import ROOT
@@ -34,7 +34,7 @@ print(found is not None, os.getpid())
 
 CONCEALED = """
 import pathlib, subprocess, sys
-from api.cli.home import lock_home
+from api.cli.run.home import lock_home
 from api.kernel.shell_access import announce
 from workers.kernel.confinement import conceal
 home = pathlib.Path(sys.argv[1])

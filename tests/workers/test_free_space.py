@@ -73,7 +73,7 @@ def test_a_database_that_does_not_fit_is_not_begun(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("api.cli.database.free_bytes", {tmp_path / "home": 20 * MIB}.__getitem__)
+    monkeypatch.setattr("api.cli.run.database.free_bytes", {tmp_path / "home": 20 * MIB}.__getitem__)
     assert main(command.split()) == 1
     assert capsys.readouterr().err.endswith(f"medialedger: {tmp_path / 'home'} has 20.0 MiB free; a new database needs 128.0 MiB\n")
     assert not (tmp_path / "home" / "postgres").exists()

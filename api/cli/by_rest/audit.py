@@ -15,12 +15,11 @@ from urllib.parse import urlencode
 
 from api.cli.arguments import NOT_WHOLE
 from api.cli.by_rest.history import print_diff, print_entries
-from api.cli.by_rest.job_watch import available
-from api.cli.http_api import HttpApi
 from api.cli.output import JSON, NDJSON, Document
-from api.cli.polling import INTERVAL
 from api.cli.printable import printable
-from api.cli.rest_api import RestApi, segment
+from api.cli.remote.http_api import HttpApi
+from api.cli.remote.progress import INTERVAL, available
+from api.cli.remote.rest_api import RestApi, segment
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
 

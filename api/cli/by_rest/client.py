@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from api.cli.client_list import print_clients
-from api.cli.consent import confirm
-from api.cli.rest_api import RestApi, segment
-from api.cli.unique_prefix import unique
+from api.cli.remote.lookup import unique
+from api.cli.remote.rest_api import RestApi, segment
+from api.cli.shell import confirm
 
 _PATH: Final = "/api/client"
 

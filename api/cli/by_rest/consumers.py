@@ -6,10 +6,10 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from api.cli.consent import confirm
 from api.cli.output import Column, Document, Kind, field, print_list, text
 from api.cli.printable import printable
-from api.cli.rest_api import ApiError, RestApi, segment
+from api.cli.remote.rest_api import ApiError, RestApi, segment
+from api.cli.shell import confirm
 from api.wiring.startup import StartError
 
 _PAGE: Final = 1000

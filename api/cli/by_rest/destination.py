@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from api.cli.by_rest.named import named
 from api.cli.output import Column, Document, Kind, field, print_list, text
 from api.cli.printable import printable
-from api.cli.rest_api import RestApi
-from api.cli.secret_text import secret_text
+from api.cli.remote.lookup import named
+from api.cli.remote.rest_api import RestApi
+from api.cli.shell import secret_text
 from api.wiring.startup import StartError
 
 PATH: Final = "/api/media/destination"

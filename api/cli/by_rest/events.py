@@ -9,7 +9,7 @@ from uuid import UUID
 
 from api.cli.by_rest.history import print_diff, print_entries
 from api.cli.output import Column, Document, Kind, field, moment, print_list, print_one
-from api.cli.rest_api import RestApi, segment
+from api.cli.remote.rest_api import RestApi, segment
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, json_line, json_text, print_list
 from api.cli.printable import printable
-from api.cli.rest_api import RestApi
+from api.cli.remote.rest_api import RestApi
 
 
 def print_entries(entries: Iterable[Document], *, form: str) -> None:

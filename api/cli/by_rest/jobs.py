@@ -9,14 +9,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from api.cli.by_rest.job_watch import available, watch
-from api.cli.consent import confirm
 from api.cli.job_parameters import parameters
-from api.cli.job_progress import job_state
 from api.cli.output import TABLE, WIDE, Column, Document, Kind, duration, field, moment, print_list, print_one, text
-from api.cli.polling import INTERVAL
 from api.cli.printable import printable
-from api.cli.rest_api import RestApi
+from api.cli.remote.progress import INTERVAL, available, job_state, watch
+from api.cli.remote.rest_api import RestApi
+from api.cli.shell import confirm
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from api.cli.consent import confirm
 from api.cli.output import moment, print_one
-from api.cli.rest_api import ApiError, RestApi
+from api.cli.remote.rest_api import ApiError, RestApi
+from api.cli.shell import confirm
 from api.wiring.startup import StartError
 
 

@@ -8,12 +8,11 @@ from argparse import Namespace
 from typing import Any, Final
 
 from api.cli.by_rest import destination
-from api.cli.by_rest.job_watch import available
-from api.cli.by_rest.named import named
-from api.cli.polling import INTERVAL
 from api.cli.printable import printable
-from api.cli.rest_api import RestApi
-from api.cli.secret_text import secret_text
+from api.cli.remote.lookup import named
+from api.cli.remote.progress import INTERVAL, available
+from api.cli.remote.rest_api import RestApi
+from api.cli.shell import secret_text
 from api.wiring.startup import StartError
 
 _PROCESSING: Final = "Processing"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, Final
 
-from api.cli.consent import confirm
 from api.cli.output import Document, print_document
 from api.cli.printable import printable
-from api.cli.rest_api import RestApi
+from api.cli.remote.rest_api import RestApi
+from api.cli.shell import confirm
 
 _PATH: Final = "/api/quiet/"
 

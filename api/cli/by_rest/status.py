@@ -6,8 +6,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 from api.cli.arguments import NEEDS_ATTENTION
-from api.cli.findings import Finding, print_findings
-from api.cli.rest_api import ApiError, RestApi
+from api.cli.output import Finding, print_findings
+from api.cli.remote.rest_api import ApiError, RestApi
 from api.cli.status_findings import findings
 
 

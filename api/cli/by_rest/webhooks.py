@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from api.cli.output import Column, Document, Kind, field, print_list, print_one
-from api.cli.rest_api import ApiError, RestApi
-from api.cli.unique_prefix import unique
+from api.cli.remote.lookup import unique
+from api.cli.remote.rest_api import ApiError, RestApi
 
 _SEARCHED: Final = 1000
 _WHOLE: Final = 36

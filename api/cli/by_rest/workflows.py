@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from api.cli.rest_api import RestApi, segment
+from api.cli.remote.rest_api import RestApi, segment
 from api.cli.workflow_list import print_workflow, print_workflows
 
 

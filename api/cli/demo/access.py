@@ -12,7 +12,7 @@ from typing import Final
 
 from api.cli import shell
 from api.cli.demo.ledger import CLIENT
-from api.cli.open_core import open_core
+from api.cli.run.core import open_core
 from api.kernel.api_keys import new_api_key
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core

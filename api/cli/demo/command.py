@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 
-from api.cli.consent import confirm
 from api.cli.demo import catalogue, events, jobs, media, publishing, removal
 from api.cli.demo.access import demo_key, forget_key, is_loaded, one_at_a_time
 from api.cli.demo.ledger import CLIENT, Ledger
 from api.cli.demo.product import ProductClient
 from api.cli.demo.schedule import Schedule, to_minute
 from api.cli.printable import printable
+from api.cli.shell import confirm
 from api.cli.up_arguments import SEED
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings

@@ -11,7 +11,7 @@ from typing import Final
 
 from api.cli.demo.ledger import Ledger, Step
 from api.cli.demo.product import Refused
-from api.cli.home import PUBLISHED
+from api.cli.run.home import PUBLISHED
 from api.wiring.settings import Settings
 from domain.kernel.clock import iso, system_clock
 from workers.adapters.step_account import NAME

@@ -1,0 +1,172 @@
+"""The processes of the supervisor. `python -m api.cli.run.process` is their fork server, and each process is a fork of it. They end
+with the supervisor, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from api.cli.run.database import attach_database
+from api.cli.run.limits import collect_seldom, raise_descriptor_limit
+from api.cli.run.process_channel import Channel, ChannelClosed
+from api.cli.run.running import EXPECTED_ERRORS, set_up_log
+from api.cli.run.stop_signals import StopSignals
+from api.operations.metrics import Snapshot, snapshot
+from api.wiring.settings import Settings
+from domain.kernel.errors import Unavailable
+from projections.client.changes import ClientChanges
+from workers.kernel.confinement import conceal
+from workers.kernel.fork_server import Start, next_start, set_title
+from workers.kernel.parent import end_with
+
+_PRELOADED: Final = ("api.cli.run.serving", "api.cli.run.workers", "api.wiring.product")
+_SECONDS: Final = 2.0
+
+
+class Link:
+    """The connection to the supervisor, and through it to the other processes. It also takes seats, which the supervisor counts for
+    all processes."""
+
+    def __init__(self, *, processes: int, per_second: int) -> None:
+        self.processes = processes
+        self.per_second = per_second
+        self.registry = CollectorRegistry()
+        self.retire = asyncio.Event()
+        self._channel = Channel(answers={"metrics": self._own}, notices={"retire": lambda _: self.retire.set()})
+
+    @property
+    def seats(self) -> Link:
+        return self
+
+    async def connect(self, end: socket.socket) -> None:
+        await self._channel.connect(end)
+
+    def ready(self, summary: Sequence[tuple[str, str]]) -> None:
+        self._channel.tell("ready", summary)
+
+    async def close(self, *, failure: str = "") -> None:
+        """Close the connection. The counts of this process stay in the totals."""
+        if failure:
+            self._channel.tell("failed", failure)
+        self._channel.tell("metrics", snapshot(self.registry))
+        await self._channel.close()
+
+    async def take(self, kind: str, most: int) -> bool:
+        return bool(await self._ask("seat", (kind, most)))
+
+    def leave(self, kind: str) -> None:
+        self._channel.tell("leave", kind)
+
+    async def take_token(self, client: str) -> int:
+        return int(await self._ask("token", client))
+
+    async def metrics(self) -> Snapshot:
+        totals: Snapshot = await self._ask("metrics")
+        return totals
+
+    async def _ask(self, name: str, value: Any = None) -> Any:
+        try:
+            return await self._channel.ask(name, value, seconds=_SECONDS)
+        except (ChannelClosed, TimeoutError):
+            raise Unavailable("the supervisor of this process does not answer") from None
+
+    async def _own(self, _: None) -> Snapshot:
+        return snapshot(self.registry)
+
+
+async def _run(start: Start, settings: Settings) -> int:
+    channel, shared, *sockets = start.descriptors
+    order = start.order
+    link = Link(processes=order["processes"], per_second=settings.speke_rate)
+    changes = ClientChanges(shared, cell=order["cell"])
+    with StopSignals() as signals:
+        await link.connect(socket.socket(fileno=channel))
+        failure = ""
+        try:
+            serve = partial(_api, sockets=[socket.socket(fileno=each) for each in sockets]) if order["kind"] == "api" else _workers
+            await serve(order["roles"], settings, link=link, signals=signals, changes=changes)
+        except EXPECTED_ERRORS as error:
+            failure = str(error)
+        except asyncio.CancelledError:
+            if not signals.requested:
+                raise
+        finally:
+            await link.close(failure=failure)
+        return 1 if failure else 0
+
+
+async def _api(
+    roles: Sequence[str],
+    settings: Settings,
+    *,
+    link: Link,
+    signals: StopSignals,
+    changes: ClientChanges,
+    sockets: list[socket.socket],
+) -> None:
+    from api.cli.run.serving import run_product
+    from api.wiring.product import build
+
+    async with attach_database(settings, make=True) as database:
+        product = await build(
+            settings, database.url, owner=database.owner, roles=_role_names(roles), siblings=link, changes=changes
+        )
+        link.registry = product.core.registry
+
+        def ready() -> None:
+            link.ready(product.summary())
+
+        await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=ready, retire=link.retire)
+
+
+async def _workers(roles: Sequence[str], settings: Settings, *, link: Link, signals: StopSignals, changes: ClientChanges) -> None:
+    from api.cli.run.workers import work
+
+    def ready(registry: CollectorRegistry, names: Sequence[str]) -> None:
+        link.registry = registry
+        link.ready([("workers", ", ".join(names))])
+
+    async with attach_database(settings, make=True) as database:
+        await work(
+            settings, database.url, owner=database.owner, names=_role_names(roles), signals=signals, ready=ready, retire=link.retire
+        )
+
+
+def _role_names(roles: Sequence[str]) -> tuple[str, ...]:
+    from api.wiring.catalogue import WORKER_ROLES
+
+    return tuple(WORKER_ROLES) if "all" in roles else tuple(roles)
+
+
+def main(orders: int, supervisor: int) -> int:
+    collect_seldom()  # before most imports
+    os.umask(0o077)
+    conceal()
+    end_with(supervisor)
+    for module in _PRELOADED:
+        import_module(module)
+    start = next_start(socket.socket(fileno=orders))
+    return 0 if start is None else _process(start)
+
+
+def _process(start: Start) -> int:
+    """Run a forked process. Settings, logs and event loop are created after the fork, so none of them is shared."""
+    set_title(start.order["title"])
+    raise_descriptor_limit()
+    settings = Settings.from_process().model_copy(update=start.order["settings"])
+    set_up_log(settings)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(start, settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
