@@ -112,22 +112,22 @@ def linked_name(kind: type[Record], number: int) -> str:
 
 def rooms() -> Iterator[AggregateRoot]:
     for number in range(ROOMS):
-        yield Room.register(room_id(number), {"name": room_name(number), "reference_id": f"room-{number}"}, at=BEGIN)
+        yield Room.register(room_id(number), BEGIN, {"name": room_name(number), "reference_id": f"room-{number}"})
 
 
 def catalogue() -> Iterator[AggregateRoot]:
     """Yield all resources that the Events of a catalogued schedule link to, except rooms."""
     for kind, many in ((EventType, TYPES), (Tag, TAGS)):
         for number in range(many):
-            yield kind.register(linked_id(kind, number), {"name": linked_name(kind, number)}, at=BEGIN)
+            yield kind.register(linked_id(kind, number), BEGIN, {"name": linked_name(kind, number)})
     for number in range(CATEGORIES):
         name = linked_name(Category, number)
-        yield Category.register(linked_id(Category, number), {"name": name, "label": name}, at=BEGIN)
+        yield Category.register(linked_id(Category, number), BEGIN, {"name": name, "label": name})
     for other, many in ((Channel, CHANNELS), (Flow, 1)):
         for number in range(many):
             text = SentConfiguration("{}", {}, {})
             values = {"name": linked_name(other, number), "configuration_json": text}
-            yield other.register(linked_id(other, number), values, at=BEGIN)
+            yield other.register(linked_id(other, number), BEGIN, values)
 
 
 def reference(number: int) -> str:
@@ -148,10 +148,10 @@ def scheduled(numbers: range, *, total: int, catalogued: bool = False) -> Iterat
     for number in numbers:
         start = start_of(number)
         facts = _facts(number, start, random) | (_links(random) if catalogued else {})
-        event = MediaEvent.register(key(number, space=2), facts, at=start - timedelta(days=7))
+        event = MediaEvent.register(key(number, space=2), start - timedelta(days=7), facts)
         state = _state(start, present, random)
         if state is not None:
-            event.change_state(state, trigger=Trigger.OPERATOR, at=start)
+            event.change_state(start, state, trigger=Trigger.OPERATOR)
         yield event
 
 
@@ -199,12 +199,12 @@ def lives(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
     random = Random(f"{SEED}:{space}:{numbers.start}")
     for number in numbers:
         start = start_of(number)
-        event = MediaEvent.register(key(number, space=space), _facts(number, start, random), at=start - timedelta(days=7))
-        event.amend({"title": f"{_title(random)} (new)"}, at=start - timedelta(days=6))
-        event.amend({"scheduled_end": start + timedelta(minutes=120)}, at=start - timedelta(days=5))
-        event.amend({"room_id": room_id(ROOMS)}, at=start - timedelta(days=4))
+        event = MediaEvent.register(key(number, space=space), start - timedelta(days=7), _facts(number, start, random))
+        event.amend(start - timedelta(days=6), {"title": f"{_title(random)} (new)"})
+        event.amend(start - timedelta(days=5), {"scheduled_end": start + timedelta(minutes=120)})
+        event.amend(start - timedelta(days=4), {"room_id": room_id(ROOMS)})
         _live_through(event, _STATES, start)
-        event.amend({"description": "Recorded. " + _DESCRIPTION}, at=start + timedelta(days=1))
+        event.amend(start + timedelta(days=1), {"description": "Recorded. " + _DESCRIPTION})
         yield event
 
 
@@ -212,12 +212,12 @@ def webhooks(numbers: range) -> Iterator[AggregateRoot]:
     """Yield a webhook for every hundredth of the lives."""
     for number in numbers:
         values = {"webhook_url": f"https://receiver.example/{number}", "event_id": key(number * WATCHED, space=3)}
-        yield Webhook.register(key(number, space=5), values, at=start_of(0) - timedelta(days=30))
+        yield Webhook.register(key(number, space=5), start_of(0) - timedelta(days=30), values)
 
 
 def _live_through(event: MediaEvent, states: Sequence[EventState], start: datetime) -> None:
     for step, state in enumerate(states):
-        event.change_state(state, trigger=Trigger.OPERATOR, at=start + timedelta(minutes=20 * step))
+        event.change_state(start + timedelta(minutes=20 * step), state, trigger=Trigger.OPERATOR)
 
 
 _STATES = (
@@ -234,4 +234,4 @@ def beginnings(numbers: range, *, space: int) -> Iterator[AggregateRoot]:
     random = Random(f"{SEED}:{space}:{numbers.start}")
     for number in numbers:
         start = start_of(number)
-        yield MediaEvent.register(key(number, space=space), _facts(number, start, random), at=start - timedelta(days=7))
+        yield MediaEvent.register(key(number, space=space), start - timedelta(days=7), _facts(number, start, random))

@@ -16,7 +16,7 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from domain.event.commands import ReleaseChannel
+from domain.event.aggregate import MediaEvent
 from domain.event.ports import EventRow
 from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError
@@ -46,7 +46,7 @@ async def _stop(wired: Core, args: Namespace) -> None:
     if channel_id is None:
         raise StartError(f"the Event {event.id} is not on the air")
     confirm(args, f"take the Event {event.id} off the air")
-    await wired.executor.execute(ReleaseChannel(event.id, channel_id), invocation=shell.invocation())
+    await wired.executor.execute(MediaEvent.release_channel.on(event.id, channel_id), invocation=shell.invocation())
     print(f"the Event {event.id} is off the air on the channel {channel_id}; its state stays {event.details.state.name}")
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from domain.asset import events
 from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.command import creation, decision
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 
@@ -56,25 +57,31 @@ class Asset(AggregateRoot):
 
     # --- decisions
 
+    @creation
     @classmethod
-    def request(cls, key: UUID, *, event_id: UUID, type: AssetType, name: str, path: str, job: int, at: datetime) -> Self:
+    def request(cls, key: UUID, at: datetime, /, *, event_id: UUID, type: AssetType, name: str, path: str, job: int) -> Self:
         return cls._begin(events.Requested, key, at, event_id=event_id, type=type, name=name, path=path, job=job)
 
+    @creation
     @classmethod
     def request_caption(
-        cls, key: UUID, *, event_id: UUID, name: str, path: str, language: str, kind: CaptionKind, job: int, at: datetime
+        cls, key: UUID, at: datetime, /, *, event_id: UUID, name: str, path: str, language: str, kind: CaptionKind, job: int
     ) -> Self:
         facts = {"event_id": event_id, "name": name, "path": path, "language": language, "kind": kind, "job": job}
         return cls._begin(events.CaptionRequested, key, at, **facts)
 
+    @creation
     @classmethod
-    def discover(cls, key: UUID, *, event_id: UUID, name: str, path: str, size: int, modified: datetime, at: datetime) -> Self:
+    def discover(cls, key: UUID, at: datetime, /, *, event_id: UUID, name: str, path: str, size: int, modified: datetime) -> Self:
         return cls._begin(events.Discovered, key, at, event_id=event_id, name=name, path=path, size=size, modified=modified)
 
+    @creation
     @classmethod
     def discover_caption(
         cls,
         key: UUID,
+        at: datetime,
+        /,
         *,
         event_id: UUID,
         name: str,
@@ -83,47 +90,52 @@ class Asset(AggregateRoot):
         kind: CaptionKind,
         size: int,
         modified: datetime,
-        at: datetime,
     ) -> Self:
         facts = {"event_id": event_id, "name": name, "path": path, "language": language, "kind": kind}
         return cls._begin(events.CaptionDiscovered, key, at, **facts, size=size, modified=modified)
 
-    def complete(self, job: int, *, job_version: int, size: int | None, at: datetime) -> None:
+    @decision
+    def complete(self, at: datetime, /, job: int, *, job_version: int, size: int | None) -> None:
         """Record that the job has ended. `size` is the size of the file; None if the job published no file at this path."""
         if not self._is_news(job, job_version) or self.state is AssetState.COMPLETED:
             return
         if size is None:
-            self.fail(job, job_version=job_version, reason="the job has made another file", at=at)
+            self.fail(at, job, job_version=job_version, reason="the job has made another file")
         else:
             self._trigger(events.Completed, at=at, job_version=job_version, size=size)
 
-    def fail(self, job: int, *, job_version: int, reason: str, at: datetime) -> None:
+    @decision
+    def fail(self, at: datetime, /, job: int, *, job_version: int, reason: str) -> None:
         """Record that the job has failed. A completed asset has its file, whatever becomes of the job."""
         if self._is_news(job, job_version) and self.state is AssetState.GENERATING:
             self._trigger(events.Failed, at=at, job_version=job_version, reason=reason)
 
-    def resume(self, job: int, *, job_version: int, at: datetime) -> None:
+    @decision
+    def resume(self, at: datetime, /, job: int, *, job_version: int) -> None:
         """Record that the present job continues after its end."""
         if self._is_news(job, job_version) and self.state is not AssetState.GENERATING:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
-    def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+    @decision
+    def rerun(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
         """Record that another job repeats the present one, and make it the present one. The append that accepts the job records
         this too."""
         if not self.removed and rerun_of is not None and rerun_of == self.job != job:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
-    def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+    @decision
+    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse what would make a second file, or one that is never
         deleted."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the asset of the job was deleted, or another job makes it")
         if rerun_of is None:
-            self.resume(job, job_version=job_version, at=at)
+            self.resume(at, job, job_version=job_version)
         else:
-            self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
+            self.rerun(at, job, job_version=job_version, rerun_of=rerun_of)
 
-    def replace(self, job: int, *, running_job: int | None, at: datetime) -> None:
+    @decision
+    def replace(self, at: datetime, /, job: int, *, running_job: int | None) -> None:
         """Let `job` make another text. `running_job` is the job that is cancelled in the same append. The previous text stays until
         there is a new one."""
         self._must_exist()
@@ -131,21 +143,24 @@ class Asset(AggregateRoot):
             raise PlanOutdated(self.KIND, self.key)
         self._trigger(events.CaptionReplaced, at=at, job=job)
 
-    def rename(self, name: str, *, at: datetime) -> None:
+    @decision
+    def rename(self, at: datetime, /, name: str) -> None:
         self._must_exist()
         if self.type is AssetType.CAPTION:
             raise Refused("a caption cannot be renamed: delete it, and send it again with the new name")
         if name != self.name:
             self._trigger(events.Renamed, at=at, name=name)
 
-    def change_file(self, *, size: int, modified: datetime, name: str | None, at: datetime) -> None:
+    @decision
+    def change_file(self, at: datetime, /, *, size: int, modified: datetime, name: str | None) -> None:
         """Record that the file has changed. `name` is the name by which the film lists a caption now."""
         if not self.removed and (size, modified) != (self.size, self.modified):
             self._trigger(events.FileChanged, at=at, size=size, modified=modified)
         if not self.removed and name is not None and name != self.name:
             self._trigger(events.Renamed, at=at, name=name)
 
-    def remove(self, *, running_job: int | None, at: datetime) -> None:
+    @decision
+    def remove(self, at: datetime, /, *, running_job: int | None) -> None:
         """Remove the asset. `running_job` is the job that is cancelled in the same append."""
         self._must_exist()
         if self.type is AssetType.SYSTEM:
@@ -154,12 +169,14 @@ class Asset(AggregateRoot):
             raise PlanOutdated(self.KIND, self.key)
         self._trigger(events.Removed, at=at, file_left=True)
 
-    def forget(self, *, at: datetime) -> None:
+    @decision
+    def forget(self, at: datetime, /) -> None:
         """Remove the asset because its file no longer exists."""
         if not self.removed and self.state is AssetState.COMPLETED:
             self._trigger(events.Removed, at=at, file_left=False)
 
-    def release_path(self, *, at: datetime) -> None:
+    @decision
+    def release_path(self, at: datetime, /) -> None:
         if self.removed and self.holds_path:
             self._trigger(events.FileDeleted, at=at)
 

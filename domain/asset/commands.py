@@ -46,7 +46,7 @@ class RequestAsset(_NewAssetCommand):
     job: int
 
     def _create(self, *, at: datetime) -> Asset:
-        return Asset.request(self.key, event_id=self.event_id, type=self.type, name=self.name, path=self.path, job=self.job, at=at)
+        return Asset.request(self.key, at, event_id=self.event_id, type=self.type, name=self.name, path=self.path, job=self.job)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +63,13 @@ class RequestCaption(_NewAssetCommand):
     def _create(self, *, at: datetime) -> Asset:
         return Asset.request_caption(
             self.key,
+            at,
             event_id=self.event_id,
             name=self.name,
             path=self.path,
             language=self.language,
             kind=self.caption_kind,
             job=self.job,
-            at=at,
         )
 
 
@@ -83,7 +83,7 @@ class ReplaceCaption(_AssetCommand):
 
     def act(self, root: Asset, *, at: datetime) -> None:
         try:
-            root.replace(self.job, running_job=self.running_job, at=at)
+            root.replace(at, self.job, running_job=self.running_job)
         except NotFound:
             raise PlanOutdated(root.KIND, root.key) from None
 
@@ -100,13 +100,7 @@ class DiscoverAsset(_NewAssetCommand):
 
     def _create(self, *, at: datetime) -> Asset:
         return Asset.discover(
-            self.key,
-            event_id=self.event_id,
-            name=self.name,
-            path=self.path,
-            size=self.size,
-            modified=self.modified,
-            at=at,
+            self.key, at, event_id=self.event_id, name=self.name, path=self.path, size=self.size, modified=self.modified
         )
 
 
@@ -125,6 +119,7 @@ class DiscoverCaption(_NewAssetCommand):
     def _create(self, *, at: datetime) -> Asset:
         return Asset.discover_caption(
             self.key,
+            at,
             event_id=self.event_id,
             name=self.name,
             path=self.path,
@@ -132,7 +127,6 @@ class DiscoverCaption(_NewAssetCommand):
             kind=self.caption_kind,
             size=self.size,
             modified=self.modified,
-            at=at,
         )
 
 
@@ -145,7 +139,7 @@ class CompleteAsset(_AssetCommand):
     sizes: dict[str, int]
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.complete(self.job, job_version=self.job_version, size=self.sizes.get(root.path), at=at)
+        root.complete(at, self.job, job_version=self.job_version, size=self.sizes.get(root.path))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +151,7 @@ class FailAsset(_AssetCommand):
     reason: str
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.fail(self.job, job_version=self.job_version, reason=self.reason, at=at)
+        root.fail(at, self.job, job_version=self.job_version, reason=self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,9 +164,9 @@ class RestartAsset(_AssetCommand):
 
     def act(self, root: Asset, *, at: datetime) -> None:
         if self.rerun_of is None:
-            root.resume(self.job, job_version=self.job_version, at=at)
+            root.resume(at, self.job, job_version=self.job_version)
         else:
-            root.rerun(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+            root.rerun(at, self.job, job_version=self.job_version, rerun_of=self.rerun_of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +179,7 @@ class GoOnWithAsset(_AssetCommand):
     rerun_of: int | None = None
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.go_on(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+        root.go_on(at, self.job, job_version=self.job_version, rerun_of=self.rerun_of)
 
 
 @dataclass(frozen=True)
@@ -193,7 +187,7 @@ class RenameAsset(_AssetCommand):
     name: str
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.rename(self.name, at=at)
+        root.rename(at, self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +199,7 @@ class ChangeAssetFile(_AssetCommand):
     name: str | None = None
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.change_file(size=self.size, modified=self.modified, name=self.name, at=at)
+        root.change_file(at, size=self.size, modified=self.modified, name=self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +212,7 @@ class RemoveAsset(_AssetCommand):
 
     def act(self, root: Asset, *, at: datetime) -> None:
         try:
-            root.remove(running_job=self.running_job, at=at)
+            root.remove(at, running_job=self.running_job)
         except NotFound:
             if self.looked_up:
                 raise PlanOutdated(root.KIND, root.key) from None
@@ -230,7 +224,7 @@ class ForgetAsset(_AssetCommand):
     """Remove an asset whose file no longer exists."""
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.forget(at=at)
+        root.forget(at)
 
 
 @dataclass(frozen=True)
@@ -238,4 +232,4 @@ class ReleaseAssetPath(_AssetCommand):
     """Release the path of a removed asset whose file is deleted."""
 
     def act(self, root: Asset, *, at: datetime) -> None:
-        root.release_path(at=at)
+        root.release_path(at)

@@ -12,6 +12,7 @@ from domain.client.names import check_name, likeness
 from domain.client.roles import checked_roles
 from domain.drm.settings import DrmSettings
 from domain.kernel.aggregate import AggregateRoot, Claim
+from domain.kernel.command import decision
 from domain.kernel.errors import Conflict, NotFound, Refused
 from domain.kernel.event import DomainEvent
 
@@ -59,16 +60,18 @@ class Client(AggregateRoot):
     # --- decisions
 
     @classmethod
-    def register(cls, name: str, roles: Iterable[str], *, at: datetime) -> Self:
+    def register(cls, name: str, at: datetime, /, roles: Iterable[str]) -> Self:
         check_name(name)
         return cls._begin(events.Registered, name, at, roles=checked_roles(roles))
 
-    def restore(self, roles: Iterable[str], *, at: datetime) -> None:
+    @decision
+    def restore(self, at: datetime, /, roles: Iterable[str]) -> None:
         if not self.deleted:
             raise Conflict(f"a client {self.key} already exists")
         self._trigger(events.Restored, at=at, roles=checked_roles(roles))
 
-    def change_roles(self, roles: Iterable[str], *, other_admins: bool, at: datetime) -> None:
+    @decision
+    def change_roles(self, at: datetime, /, roles: Iterable[str], *, other_admins: bool) -> None:
         self._check_not_deleted()
         new = checked_roles(roles)
         if "admin" in self.roles and "admin" not in new and not other_admins:
@@ -76,13 +79,15 @@ class Client(AggregateRoot):
         if new != self.roles:
             self._trigger(events.RolesChanged, at=at, roles=new)
 
-    def trust(self, trusted: bool, *, at: datetime) -> None:
+    @decision
+    def trust(self, at: datetime, /, trusted: bool) -> None:
         """Decide whether the end users that the client reports are believed."""
         self._check_not_deleted()
         if trusted != self.trust_actor:
             self._trigger(events.ActorTrustChanged, at=at, trusted=trusted)
 
-    def issue_key(self, key_id: str, key_hash: str, *, at: datetime, expire_others_after: int | None = None) -> None:
+    @decision
+    def issue_key(self, at: datetime, /, key_id: str, key_hash: str, *, expire_others_after: int | None = None) -> None:
         """Add a key. After `expire_others_after` seconds the other keys expire, if they do not expire sooner."""
         self._check_not_deleted()
         others = self.keys
@@ -94,7 +99,8 @@ class Client(AggregateRoot):
             if other.expires_at is None or other.expires_at > end:
                 self._trigger(events.KeyExpirySet, at=at, key_id=other.key_id, expires_at=end)
 
-    def revoke_key(self, key_id: str, *, other_admins: bool, at: datetime) -> ApiKey:
+    @decision
+    def revoke_key(self, at: datetime, /, key_id: str, *, other_admins: bool) -> None:
         self._check_not_deleted()
         key = next((key for key in self.keys if key.key_id == key_id), None)
         if key is None:
@@ -103,14 +109,15 @@ class Client(AggregateRoot):
         if "admin" in self.roles and not lasting and not other_admins:
             raise Refused(f"{self.key} is the last client with the role admin: its last key that does not expire cannot be revoked")
         self._trigger(events.KeyRevoked, at=at, key_id=key_id)
-        return key
 
-    def configure_drm(self, new: DrmSettings, *, at: datetime) -> None:
+    @decision
+    def configure_drm(self, at: datetime, /, new: DrmSettings) -> None:
         self._check_not_deleted()
         if new != self.drm:
             self._trigger(events.DrmConfigured, at=at, **asdict(new))
 
-    def delete(self, *, other_admins: bool, at: datetime) -> None:
+    @decision
+    def delete(self, at: datetime, /, *, other_admins: bool) -> None:
         self._check_not_deleted()
         if "admin" in self.roles and not other_admins:
             raise Refused(f"{self.key} is the last client with the role admin and cannot be deleted")

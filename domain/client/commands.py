@@ -44,11 +44,11 @@ class RegisterClient(_ClientCommand):
         if root is None:
             if self.key == FIRST and not self.founding:
                 raise Malformed.at("name", "is reserved for the first client")
-            root = Client.register(self.key, self.roles, at=at)
+            root = Client.register(self.key, at, self.roles)
         else:
-            root.restore(self.roles, at=at)
-        root.issue_key(self.first.key_id, self.first.key_hash, at=at)
-        root.trust(self.trust_actor, at=at)
+            root.restore(at, self.roles)
+        root.issue_key(at, self.first.key_id, self.first.key_hash)
+        root.trust(at, self.trust_actor)
         return root
 
 
@@ -62,9 +62,9 @@ class ChangeClientRoles(_ClientCommand):
 
     def act(self, root: Client, *, at: datetime) -> None:
         if self.roles is not None:
-            root.change_roles(self.roles, other_admins=self.other_admins, at=at)
+            root.change_roles(at, self.roles, other_admins=self.other_admins)
         if self.trust_actor is not None:
-            root.trust(self.trust_actor, at=at)
+            root.trust(at, self.trust_actor)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class IssueClientKey(_ClientCommand):
     expire_others_after: int | None = None
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.issue_key(self.new.key_id, self.new.key_hash, at=at, expire_others_after=self.expire_others_after)
+        root.issue_key(at, self.new.key_id, self.new.key_hash, expire_others_after=self.expire_others_after)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class RevokeClientKey(_ClientCommand):
     other_admins: bool
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.revoke_key(self.key_id, other_admins=self.other_admins, at=at)
+        root.revoke_key(at, self.key_id, other_admins=self.other_admins)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class DeleteClient(_ClientCommand):
     other_admins: bool
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.delete(other_admins=self.other_admins, at=at)
+        root.delete(at, other_admins=self.other_admins)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class ConfigureClientDrm(_ClientCommand):
         self._changed(DrmSettings())
 
     def act(self, root: Client, *, at: datetime) -> None:
-        root.configure_drm(self._changed(root.drm), at=at)
+        root.configure_drm(at, self._changed(root.drm))
 
     def _changed(self, settings: DrmSettings) -> DrmSettings:
         default = DrmSettings()

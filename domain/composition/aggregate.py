@@ -9,6 +9,7 @@ from uuid import UUID
 from domain.composition import events
 from domain.composition.values import CompositionKind, CompositionState, Playlist
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.command import creation, decision
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 
@@ -47,10 +48,13 @@ class Composition(AggregateRoot):
 
     # --- decisions
 
+    @creation
     @classmethod
     def compose(
         cls,
         key: UUID,
+        at: datetime,
+        /,
         *,
         event_id: UUID,
         kind: CompositionKind,
@@ -60,7 +64,6 @@ class Composition(AggregateRoot):
         live_stream_start: datetime | None = None,
         generation: int = 0,
         cloned_from: UUID | None = None,
-        at: datetime,
     ) -> Self:
         return cls._begin(
             events.Composed,
@@ -76,68 +79,80 @@ class Composition(AggregateRoot):
             cloned_from=cloned_from,
         )
 
-    def replace(self, playlist: Playlist, *, client: str, at: datetime) -> None:
+    @decision
+    def replace(self, at: datetime, /, playlist: Playlist, *, client: str) -> None:
         self._must_exist()
         if playlist != self.playlist:
             self._trigger(events.PlaylistReplaced, at=at, playlist=playlist, client=client)
 
-    def clone(self, source_event_id: UUID, playlist: Playlist, *, client: str, at: datetime) -> None:
+    @decision
+    def clone(self, at: datetime, /, source_event_id: UUID, playlist: Playlist, *, client: str) -> None:
         self._must_exist()
         if playlist != self.playlist or self.live_stream_start is not None:
             self._trigger(events.Cloned, at=at, source_event_id=source_event_id, playlist=playlist, client=client)
 
-    def start_generation(self, job: int, *, at: datetime) -> None:
+    @decision
+    def start_generation(self, at: datetime, /, job: int) -> None:
         """Record that a new job makes the film of the present playlist. The previous job is cancelled in the same append."""
         self._must_exist()
         if self.kind is not CompositionKind.STANDARD:
             raise Refused("an encoder plays this playlist; no film is made of it")
         self._trigger(events.GenerationStarted, at=at, job=job, generation=self.generation + 1)
 
-    def await_sources(self, *, at: datetime) -> None:
+    @decision
+    def await_sources(self, at: datetime, /) -> None:
         """Wait until the Events in the playlist have their films. A running job is cancelled in the same append."""
         self._must_exist()
         if not self.awaits_sources:
             self._trigger(events.SourcesAwaited, at=at)
 
-    def fail_sources(self, reason: str, *, at: datetime) -> None:
+    @decision
+    def fail_sources(self, at: datetime, /, reason: str) -> None:
         """Fail because an Event in the playlist gets no film. A running job is cancelled in the same append."""
         self._must_exist()
         self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
 
-    def complete(self, job: int, *, job_version: int, at: datetime) -> None:
+    @decision
+    def complete(self, at: datetime, /, job: int, *, job_version: int) -> None:
         if self._is_news(job, job_version) and self.state is not CompositionState.GENERATED:
             self._trigger(events.Generated, at=at, job_version=job_version)
 
-    def fail(self, job: int, *, job_version: int, reason: str, at: datetime) -> None:
+    @decision
+    def fail(self, at: datetime, /, job: int, *, job_version: int, reason: str) -> None:
         """Record that the job has failed. A generated film exists, whatever becomes of its job."""
         if self._is_news(job, job_version) and self.state is CompositionState.GENERATING:
             self._trigger(events.GenerationFailed, at=at, job_version=job_version, reason=reason)
 
-    def resume(self, job: int, *, job_version: int, at: datetime) -> None:
+    @decision
+    def resume(self, at: datetime, /, job: int, *, job_version: int) -> None:
         """Record that the present job continues after its end."""
         if self._is_news(job, job_version) and self.state is not CompositionState.GENERATING:
             self._restart(job, job_version=job_version, at=at)
 
-    def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+    @decision
+    def rerun(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
         """Record that another job repeats the present one, and make it the present one."""
         if not self.removed and rerun_of is not None and rerun_of == self.job != job:
             self._restart(job, job_version=job_version, at=at)
 
-    def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+    @decision
+    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse the film of an earlier playlist."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the playlist of the job was deleted, or another job makes its film")
         if rerun_of is None:
-            self.resume(job, job_version=job_version, at=at)
+            self.resume(at, job, job_version=job_version)
         else:
-            self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
+            self.rerun(at, job, job_version=job_version, rerun_of=rerun_of)
 
-    def give_up(self, reason: str, *, at: datetime) -> None:
+    @decision
+    def give_up(self, at: datetime, /, reason: str) -> None:
         """End all generating and waiting. A running job is cancelled in the same append."""
         if not self.removed and self.state in (CompositionState.WAITING, CompositionState.GENERATING):
             self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
 
-    def remove(self, *, at: datetime) -> None:
+    @decision
+    def remove(self, at: datetime, /) -> None:
         """Remove the playlist. A running job is cancelled in the same append."""
         self._must_exist()
         self._trigger(events.Removed, at=at)

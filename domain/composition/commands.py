@@ -31,11 +31,11 @@ class FirstStep:
 
     def take(self, root: Composition, *, at: datetime) -> None:
         if self.job is not None:
-            root.start_generation(self.job, at=at)
+            root.start_generation(at, self.job)
         elif self.fault:
-            root.fail_sources(self.fault, at=at)
+            root.fail_sources(at, self.fault)
         elif self.awaits_sources:
-            root.await_sources(at=at)
+            root.await_sources(at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,7 @@ class ComposePlaylist(_CompositionCommand):
             return root
         made = Composition.compose(
             self.key,
+            at,
             event_id=self.event_id,
             kind=self.composition,
             playlist=self.playlist,
@@ -69,7 +70,6 @@ class ComposePlaylist(_CompositionCommand):
             live_stream_start=self.live_stream_start,
             generation=self.generation,
             cloned_from=self.cloned_from,
-            at=at,
         )
         self.step.take(made, at=at)
         return made
@@ -94,9 +94,9 @@ class ReplacePlaylist(_PlannedCommand):
     def act(self, root: Composition, *, at: datetime) -> None:
         root.check_unchanged(self.seen)
         if self.cloned_from is None:
-            root.replace(self.playlist, client=self.client, at=at)
+            root.replace(at, self.playlist, client=self.client)
         else:
-            root.clone(self.cloned_from, self.playlist, client=self.client, at=at)
+            root.clone(at, self.cloned_from, self.playlist, client=self.client)
         self.step.take(root, at=at)
 
 
@@ -119,7 +119,7 @@ class GiveUpGeneration(_PlannedCommand):
 
     def act(self, root: Composition, *, at: datetime) -> None:
         root.check_unchanged(self.seen)
-        root.give_up(self.reason, at=at)
+        root.give_up(at, self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,7 @@ class RemoveComposition(_PlannedCommand):
 
     def act(self, root: Composition, *, at: datetime) -> None:
         root.check_unchanged(self.seen)
-        root.remove(at=at)
+        root.remove(at)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class CompleteGeneration(_CompositionCommand):
     job_version: int
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.complete(self.job, job_version=self.job_version, at=at)
+        root.complete(at, self.job, job_version=self.job_version)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class FailGeneration(_CompositionCommand):
     reason: str
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.fail(self.job, job_version=self.job_version, reason=self.reason, at=at)
+        root.fail(at, self.job, job_version=self.job_version, reason=self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,9 +172,9 @@ class RestartGeneration(_CompositionCommand):
 
     def act(self, root: Composition, *, at: datetime) -> None:
         if self.rerun_of is None:
-            root.resume(self.job, job_version=self.job_version, at=at)
+            root.resume(at, self.job, job_version=self.job_version)
         else:
-            root.rerun(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+            root.rerun(at, self.job, job_version=self.job_version, rerun_of=self.rerun_of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,4 +187,4 @@ class GoOnWithGeneration(_CompositionCommand):
     rerun_of: int | None = None
 
     def act(self, root: Composition, *, at: datetime) -> None:
-        root.go_on(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+        root.go_on(at, self.job, job_version=self.job_version, rerun_of=self.rerun_of)

@@ -34,7 +34,7 @@ from domain.composition.row import CompositionRow
 from domain.composition.values import CompositionKind, CompositionState, Item, Playlist
 from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges
-from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, RemovePlaylist, Replacement, StartVodJob
+from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, Replacement
 from domain.event.deletion import CompositionEnd
 from domain.event.film_sources import Sources, source_status
 from domain.event.links import LINKS
@@ -210,7 +210,9 @@ class CompositionHandlers:
             row = await self._compositions.of_event(event_id)
             if row is None or await self._events.by_id(event_id) is None:
                 raise Malformed.at("eventId", "there is no such Event, or it has no playlist")
-            return Plan((*_broken_off(row), RemovePlaylist(event_id), RemoveComposition(row.id, seen=row.seen)))
+            return Plan(
+                (*_broken_off(row), MediaEvent.remove_playlist.on(event_id).as_planned(), RemoveComposition(row.id, seen=row.seen))
+            )
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -438,7 +440,10 @@ class CompositionJobOwners:
         publish = job.parameters.get("publish")
         asked = publish if isinstance(publish, bool) else None
         key = UUID(job.content_id)
-        return (again, StartVodJob(key, number, VodWorkflow.COMPOSE, asked, rerun_of=rerun_of, version=version))
+        return (
+            again,
+            MediaEvent.start_vod_job.on(key, number, VodWorkflow.COMPOSE, publish=asked, rerun_of=rerun_of, version=version),
+        )
 
 
 def commands_of(key: str, outcome: JobOutcome) -> Plan:

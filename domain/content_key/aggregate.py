@@ -13,6 +13,7 @@ from uuid import UUID
 
 from domain.content_key import events
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.command import decision
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Conflict, Malformed, Refused
 from domain.kernel.event import DomainEvent
@@ -97,7 +98,7 @@ class ContentKey(AggregateRoot):
     # --- decisions
 
     @classmethod
-    def issue(cls, key: UUID, purpose: Purpose, *, iv: bytes, sealed_key: SecretRef, imported: bool, at: datetime) -> Self:
+    def issue(cls, key: UUID, at: datetime, /, purpose: Purpose, *, iv: bytes, sealed_key: SecretRef, imported: bool) -> Self:
         check(purpose, iv=iv)
         return cls._begin(
             events.Issued,
@@ -116,14 +117,16 @@ class ContentKey(AggregateRoot):
         if content_id != self.purpose.content_id:
             raise KidTaken(self.purpose.kid)
 
-    def record_counted_usage(self, usage: Usage, *, at: datetime) -> None:
+    @decision
+    def record_counted_usage(self, at: datetime, /, usage: Usage) -> None:
         """Record counted uses. The count of `usage` includes all counted uses ever; those that are recorded already are left
         out."""
         count = usage.count - self.counted
         if count > 0:
-            self.record_usage(replace(usage, count=count), at=at, total=usage.count)
+            self.record_usage(at, replace(usage, count=count), total=usage.count)
 
-    def record_usage(self, usage: Usage, *, at: datetime, total: int = 0) -> None:
+    @decision
+    def record_usage(self, at: datetime, /, usage: Usage, *, total: int = 0) -> None:
         self._trigger(
             events.Delivered,
             at=at,

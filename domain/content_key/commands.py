@@ -45,9 +45,9 @@ class IssueContentKey(_ContentKeyCommand):
 
     def decide(self, root: ContentKey | None, *, at: datetime) -> ContentKey:
         if root is None:
-            issued = ContentKey.issue(self.key, self.purpose, iv=self.iv, sealed_key=self.secret.ref, imported=self.imported, at=at)
+            issued = ContentKey.issue(self.key, at, self.purpose, iv=self.iv, sealed_key=self.secret.ref, imported=self.imported)
             if self.speke_version:
-                issued.record_usage(Usage(1, at, at, self.systems, (self.speke_version,)), at=at)
+                issued.record_usage(at, Usage(1, at, at, self.systems, (self.speke_version,)))
             return issued
         root.check_content_id(self.purpose.content_id)
         return root
@@ -60,7 +60,7 @@ class RecordUsage(_ContentKeyCommand):
     usage: Usage
 
     def act(self, root: ContentKey, *, at: datetime) -> None:
-        root.record_usage(self.usage, at=at)
+        root.record_usage(at, self.usage)
 
 
 @dataclass(frozen=True)
@@ -71,4 +71,4 @@ class RecordCountedUsage(_ContentKeyCommand):
     usage: Usage
 
     def act(self, root: ContentKey, *, at: datetime) -> None:
-        root.record_counted_usage(self.usage, at=at)
+        root.record_counted_usage(at, self.usage)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
@@ -31,12 +32,14 @@ from domain.event.values import (
     VodWorkflow,
 )
 from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, AggregateRoot, Claim
-from domain.kernel.errors import Conflict, NotFound, Refused
+from domain.kernel.command import decision
+from domain.kernel.errors import Conflict, NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 from domain.provision.values import ProvisionState, ProvisionSummary
 
 ON_AIR: Final = "channel.on_air"
 """The scope of the claim that keeps two Events from sending on one channel."""
+NO_TIMES: Final[Mapping[str, datetime]] = MappingProxyType({})
 _NO_ENCODING: Final = Encoding()
 
 
@@ -70,12 +73,13 @@ class MediaEvent(AggregateRoot):
     # --- decisions
 
     @classmethod
-    def register(cls, key: UUID, changes: Mapping[str, Any], *, at: datetime) -> Self:
+    def register(cls, key: UUID, at: datetime, /, changes: Mapping[str, Any]) -> Self:
         check_periods(changes)
         values = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
         return cls._begin(events.Registered, key, at, **values)
 
-    def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
+    @decision
+    def amend(self, at: datetime, /, changes: Mapping[str, Any]) -> None:
         """Set the fields that `changes` names, with one domain event for each facet that changes.
 
         The channel and the infrastructure profile cannot change while the Event streams or its infrastructure is being provisioned.
@@ -95,7 +99,8 @@ class MediaEvent(AggregateRoot):
             if changed:
                 self._trigger(facet, at=at, **changed)
 
-    def change_state(self, state: EventState, *, trigger: Trigger, at: datetime) -> None:
+    @decision
+    def change_state(self, at: datetime, /, state: EventState, *, trigger: Trigger) -> None:
         """Change to any state, and set the times of docs/reference/api/events.md. The same state changes nothing."""
         self._must_exist()
         if state == self.details.state:
@@ -111,20 +116,23 @@ class MediaEvent(AggregateRoot):
         if state is EventState.STOPPED and trigger in ENCODER_TRIGGERS:
             self._go_off_air(at=at)
 
-    def start_on_schedule(self, scheduled_start: datetime, *, scheduled_end: datetime | None, at: datetime) -> None:
+    @decision
+    def start_on_schedule(self, at: datetime, /, scheduled_start: datetime, *, scheduled_end: datetime | None) -> None:
         """Go live if the Event still waits for this start and still ends at this time. The caller has checked that the time has
         come."""
         details = self.details
         if scheduled_start == details.auto_start_at and scheduled_end == details.scheduled_end:
             state = EventState.LIVE_PUBLISHED if details.auto_publish else EventState.LIVE_UNPUBLISHED
-            self.change_state(state, trigger=Trigger.SCHEDULE, at=at)
+            self.change_state(at, state, trigger=Trigger.SCHEDULE)
 
-    def end_on_schedule(self, scheduled_end: datetime, *, at: datetime) -> None:
+    @decision
+    def end_on_schedule(self, at: datetime, /, scheduled_end: datetime) -> None:
         """Stop if the Event is still scheduled to stop at this time. The caller has checked that the time has come."""
         if scheduled_end == self.details.auto_end_at:
-            self.change_state(EventState.STOPPED, trigger=Trigger.SCHEDULE, at=at)
+            self.change_state(at, EventState.STOPPED, trigger=Trigger.SCHEDULE)
 
-    def force_stop(self, *, at: datetime) -> None:
+    @decision
+    def force_stop(self, at: datetime, /) -> None:
         """Stop the Event. This is always recorded, because the encoder may run although the Event is stopped."""
         self._must_exist()
         stopped = self.details.state is EventState.STOPPED
@@ -132,25 +140,42 @@ class MediaEvent(AggregateRoot):
         self._trigger(events.ForceStopped, at=at, previous=self.details.state, **times)
         self._go_off_air(at=at)
 
-    def change_protection(self, state: EventState, *, at: datetime) -> None:
+    @decision
+    def change_protection(self, at: datetime, /, state: EventState) -> None:
         """Change between VOD_PRIVATE and VOD_PUBLIC, and no other states."""
         self._must_exist()
         if state not in ON_DEMAND:
             raise Refused(f"protection is VOD_PRIVATE or VOD_PUBLIC, not {state.name}")
         if self.details.state not in ON_DEMAND:
             raise Refused(f"the Event is {self.details.state.name}, not VOD_PRIVATE or VOD_PUBLIC")
-        self.change_state(state, trigger=Trigger.PROTECTION, at=at)
+        self.change_state(at, state, trigger=Trigger.PROTECTION)
 
-    def change_mp4_state(self, mp4_state: Mp4State, *, at: datetime) -> None:
+    @decision
+    def change_mp4_state(self, at: datetime, /, mp4_state: Mp4State) -> None:
         self._must_exist()
         if mp4_state != self.details.mp4_state:
             self._trigger(events.Mp4StateChanged, at=at, mp4_state=mp4_state, previous=self.details.mp4_state)
 
-    def start_vod_job(self, job: VodJob, *, captured: Mapping[str, datetime], rerun_of: int | None = None, at: datetime) -> None:
-        """Make a job the present one of the Event. Only one job runs at a time, because all of them write the same files.
-        `captured` is the range of a capture. The job that this one repeats or replaces, `rerun_of`, is cancelled in the same
-        append."""
+    @decision
+    def start_vod_job(
+        self,
+        at: datetime,
+        /,
+        number: int,
+        workflow: VodWorkflow,
+        *,
+        publish: bool | None = None,
+        captured: Mapping[str, datetime] = NO_TIMES,
+        rerun_of: int | None = None,
+        version: int = 0,
+    ) -> None:
+        """Make a job the present one of the Event, in the append that accepts or resumes it. Only one job runs at a time, because
+        all of them write the same files. `captured` has the facts `capture_vod_start` and `capture_vod_end` of a capture.
+        `version` is the version of a job that is resumed. The job that this one repeats or replaces, `rerun_of`, is cancelled in
+        the same append."""
         self._must_exist()
+        facts = {"version": version or None, "publish": publish}
+        job = VodJob(number=number, workflow=workflow, **{name: fact for name, fact in facts.items() if fact is not None})
         if job.workflow is VodWorkflow.COMPOSE:
             self._must_not_stream()
         present = self.details.vod_job
@@ -163,20 +188,25 @@ class MediaEvent(AggregateRoot):
             job = present.again(number=job.number, version=job.version)  # the same film once more
         self._begin_vod_job(job, at=at, **captured)
 
-    def resume_vod_job(self, number: int, *, version: int, at: datetime) -> None:
+    @decision
+    def resume_vod_job(self, at: datetime, /, number: int, *, version: int) -> None:
         """Record that the job continues after its end. Nothing changes if another job is the present one."""
         present = self._present_vod_job(number, version)
         if present is not None and present.ended is not None:
             self._begin_vod_job(present.again(version=version), at=at)
 
-    def move_vod_job(self, number: int, *, rerun_of: int, at: datetime) -> None:
+    @decision
+    def move_vod_job(self, at: datetime, /, number: int, *, rerun_of: int) -> None:
         """Record that another job repeats the present one."""
         present = self.details.vod_job
         if present is not None and present.number == rerun_of != number:
             self._begin_vod_job(present.again(number=number), at=at)
 
+    @decision
     def end_vod_job(
         self,
+        at: datetime,
+        /,
         number: int,
         end: VodJobEnd,
         *,
@@ -184,7 +214,6 @@ class MediaEvent(AggregateRoot):
         reason: str = "",
         result: VodResult | None = None,
         quality: Quality | None = None,
-        at: datetime,
     ) -> None:
         """Record the end of the job. Nothing changes if the job is not the present one or has ended already: cancelling a
         completed job removes nothing. For a deleted Event only the end and the `quality` of its film are recorded; the Event
@@ -200,7 +229,8 @@ class MediaEvent(AggregateRoot):
         if not self.deleted:
             self._settle_vod_job(job, at=at)
 
-    def measure_quality(self, quality: Quality, *, at: datetime) -> None:
+    @decision
+    def measure_quality(self, at: datetime, /, quality: Quality) -> None:
         """Record that a check of the film has ended. Nothing changes if its job has reported the result already, so that a film
         which a client has made public since stays public. A film that must not be public becomes private."""
         if self.deleted:
@@ -208,7 +238,8 @@ class MediaEvent(AggregateRoot):
         if self._note_quality(quality, at=at):
             self._withhold(at=at)
 
-    def wait_to_compose(self, *, fault: bool = False, at: datetime) -> None:
+    @decision
+    def wait_to_compose(self, at: datetime, /, *, fault: bool = False) -> None:
         """Record that a film of the playlist is made later, or never if there is a fault. A job that makes a film of an earlier
         playlist is cancelled in the same append."""
         self._must_exist()
@@ -216,66 +247,90 @@ class MediaEvent(AggregateRoot):
         if self._stop_composing(reason="another playlist was sent", at=at) is not None:
             self._show_earlier_film(at=at)
         if fault:
-            self.change_mp4_state(Mp4State.FAILED, at=at)
+            self.change_mp4_state(at, Mp4State.FAILED)
         state = EventState.COMPOSE_ERROR if fault else EventState.COMPOSE_WAITING
-        self.change_state(state, trigger=Trigger.COMPOSE, at=at)
+        self.change_state(at, state, trigger=Trigger.COMPOSE)
 
-    def remove_playlist(self, *, at: datetime) -> None:
+    @decision
+    def remove_playlist(self, at: datetime, /) -> None:
         """Record that the playlist was removed. Its running job is cancelled in the same append. The film of an earlier playlist
         stays."""
         self._must_exist()
         if self._stop_composing(at=at) is not None:
             self._show_earlier_film(at=at)
         if self.details.state in COMPOSING:
-            self.change_state(EventState.PRE_LIVE, trigger=Trigger.COMPOSE, at=at)
+            self.change_state(at, EventState.PRE_LIVE, trigger=Trigger.COMPOSE)
 
-    def sync_vod_metadata(self, file: VodFile, *, available: bool, at: datetime) -> None:
+    @decision
+    def sync_vod_metadata(self, at: datetime, /, file: VodFile, *, available: bool) -> None:
         """Adopt the metadata of the files. While a job makes the MP4, its state stays."""
         self._must_exist()
         check_has_metadata(self.details.state)
         self._change_vod_file(file, at=at)
         job = self.details.vod_job
         if job is None or job.ended is not None or self.details.mp4_state is not Mp4State.GENERATING:
-            self.change_mp4_state(Mp4State.AVAILABLE if available else Mp4State.NONE, at=at)
+            self.change_mp4_state(at, Mp4State.AVAILABLE if available else Mp4State.NONE)
 
-    def show_provisioning(self, provision: ProvisionSummary, *, must_exist: bool, at: datetime) -> None:
+    @decision
+    def show_provisioning(self, at: datetime, /, provision: ProvisionSummary, *, must_exist: bool = False) -> None:
+        """Show the state of the Provision Info, which changes in the same append. `must_exist` is set on behalf of clients, who
+        cannot reach a deleted Event."""
         if must_exist:
             self._must_exist()
         if provision != self.details.provision:
             self._trigger(events.ProvisionStateChanged, at=at, provision=provision)
 
-    def reach_provision_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
-        """Record that the scheduled provisioning time was reached. The schedule requests infrastructure once for each time.
-        `provision` is what the Event shows afterwards; None leaves it as before."""
-        if scheduled_at == self.details.auto_provision_at:
-            self._trigger(events.ProvisionTimeReached, at=at, provisioned_for=scheduled_at)
-            if provision is not None:
-                self.show_provisioning(provision, must_exist=True, at=at)
+    @decision
+    def reach_provision_time(self, at: datetime, /, scheduled_at: datetime, provision: ProvisionSummary | None = None) -> None:
+        """Record that `scheduledProvisionAt`, as it was read then, has come. The schedule requests infrastructure once for each
+        time, in the same append. `provision` is what the Event shows afterwards; None leaves it as before."""
+        self._check_waits_for(scheduled_at, self.details.auto_provision_at)
+        self._trigger(events.ProvisionTimeReached, at=at, provisioned_for=scheduled_at)
+        if provision is not None:
+            self.show_provisioning(at, provision, must_exist=True)
 
-    def reach_termination_time(self, scheduled_at: datetime, provision: ProvisionSummary | None, *, at: datetime) -> None:
-        """Record that the scheduled termination time was reached (see `reach_provision_time`)."""
-        if scheduled_at == self.details.auto_terminate_at:
-            self._trigger(events.TerminationTimeReached, at=at, terminated_for=scheduled_at)
-            if provision is not None:
-                self.show_provisioning(provision, must_exist=True, at=at)
+    @decision
+    def reach_termination_time(self, at: datetime, /, scheduled_at: datetime, provision: ProvisionSummary | None = None) -> None:
+        """Record that `scheduledTerminateAt`, as it was read then, has come (see `reach_provision_time`)."""
+        self._check_waits_for(scheduled_at, self.details.auto_terminate_at)
+        self._trigger(events.TerminationTimeReached, at=at, terminated_for=scheduled_at)
+        if provision is not None:
+            self.show_provisioning(at, provision, must_exist=True)
 
-    def force_notification(self, *, at: datetime) -> None:
+    @decision
+    def force_notification(self, at: datetime, /) -> None:
         """Request a notification. This is always recorded, because each request is a separate notification."""
         self._must_exist()
         self._trigger(events.NotificationForced, at=at)
 
-    def delete(self, *, at: datetime) -> None:
-        """Delete the Event. The job that makes a film of its playlist is cancelled in the same append, and a restored Event does
-        not start another one."""
+    @decision
+    def delete(
+        self,
+        at: datetime,
+        /,
+        *,
+        before: ProvisionSummary | None = None,
+        after: ProvisionSummary | None = None,
+        composing_job: int | None = None,
+    ) -> None:
+        """Delete the Event. Its infrastructure is terminated in the same append; that command was made when the Event showed
+        `before`, and the Event then shows `after`. `composing_job`, which makes a film of its playlist, is also cancelled in the
+        same append, and a restored Event does not start another one."""
         self._must_exist()
+        if (self.details.provision, self.composing_job) != (before, composing_job):
+            raise PlanOutdated(self.KIND, self.key)
+        if after is not None:
+            self.show_provisioning(at, after, must_exist=True)
         self._go_off_air(at=at)
         if (job := self._stop_composing(at=at)) is not None:
             self._settle_vod_job(job, at=at)
         if self.details.state in COMPOSING:
-            self.change_state(EventState.COMPOSE_ERROR, trigger=Trigger.COMPOSE, at=at)
+            self.change_state(at, EventState.COMPOSE_ERROR, trigger=Trigger.COMPOSE)
         self._trigger(events.Deleted, at=at)
 
-    def restore(self, *, at: datetime) -> None:
+    @decision(ignore_missing_links=True)
+    def restore(self, at: datetime, /) -> None:
+        """Restore a deleted Event. Its link targets may have been deleted."""
         deleted_at, job = self.details.date_deleted, self.details.vod_job
         if deleted_at is None:
             return
@@ -306,6 +361,10 @@ class MediaEvent(AggregateRoot):
         if self.details.state in STREAMING or self.details.on_air_channel_id is not None:
             raise Refused("the Event is live: stop it before a film is made of its playlist")
 
+    def _check_waits_for(self, scheduled_at: datetime, waits_for: datetime | None) -> None:
+        if scheduled_at != waits_for:
+            raise PlanOutdated(self.KIND, self.key)
+
     def must_not_be_deleted(self) -> None:
         """Raise `Conflict` for a deleted Event: an update with its id must not add a new one."""
         if self.deleted:
@@ -323,11 +382,11 @@ class MediaEvent(AggregateRoot):
         if job.workflow is VodWorkflow.CAPTURE:
             self._change_capture({"capturing_live2_vod": True, **captured}, at=at)
         if job.workflow is not VodWorkflow.PACKAGE:  # which leaves the MP4 as it is
-            self.change_mp4_state(Mp4State.GENERATING, at=at)
+            self.change_mp4_state(at, Mp4State.GENERATING)
         if job.workflow is VodWorkflow.COMPOSE:
-            self.change_state(EventState.COMPOSE_GENERATING, trigger=Trigger.COMPOSE, at=at)
+            self.change_state(at, EventState.COMPOSE_GENERATING, trigger=Trigger.COMPOSE)
         elif self.details.state in BEFORE_VOD or self._is_given_a_film(job):
-            self.change_state(EventState.VOD_INGESTING, trigger=Trigger.JOB, at=at)
+            self.change_state(at, EventState.VOD_INGESTING, trigger=Trigger.JOB)
 
     def _is_given_a_film(self, job: VodJob) -> bool:
         """Return True if a client publishes its own film in place of a live stream that never took place."""
@@ -341,14 +400,14 @@ class MediaEvent(AggregateRoot):
         if completed and job.result is not None:
             self._take_over(job.result, at=at)
         if completed or job.workflow is not VodWorkflow.PACKAGE:
-            self.change_mp4_state(Mp4State.AVAILABLE if completed else Mp4State.FAILED, at=at)
+            self.change_mp4_state(at, Mp4State.AVAILABLE if completed else Mp4State.FAILED)
         if job.workflow is VodWorkflow.COMPOSE:
             self._settle_composed(job, at=at)
         elif self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
             publish = self.details.auto_publish if job.publish is None else job.publish
             withheld = self.details.quality is not None and self.details.quality.withholds
             on_demand = EventState.VOD_PUBLIC if publish and not withheld else EventState.VOD_PRIVATE
-            self.change_state(on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB, at=at)
+            self.change_state(at, on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB)
         elif completed and job.workflow is not VodWorkflow.PACKAGE:
             self._withhold(at=at)
 
@@ -364,17 +423,17 @@ class MediaEvent(AggregateRoot):
     def _withhold(self, *, at: datetime) -> None:
         """Make a public film private if it must not be public."""
         if self.details.state is EventState.VOD_PUBLIC and self.details.quality is not None and self.details.quality.withholds:
-            self.change_state(EventState.VOD_PRIVATE, trigger=Trigger.JOB, at=at)
+            self.change_state(at, EventState.VOD_PRIVATE, trigger=Trigger.JOB)
 
     def _settle_composed(self, job: VodJob, *, at: datetime) -> None:
         if self.details.state is EventState.COMPOSE_GENERATING:
             made = EventState.COMPOSE_PUBLIC if job.publish else EventState.COMPOSE_PRIVATE
             state = made if job.ended is VodJobEnd.COMPLETED else EventState.COMPOSE_ERROR
-            self.change_state(state, trigger=Trigger.COMPOSE, at=at)
+            self.change_state(at, state, trigger=Trigger.COMPOSE)
 
     def _show_earlier_film(self, *, at: datetime) -> None:
         film = self.details.vod_file is not None
-        self.change_mp4_state(Mp4State.AVAILABLE if film else Mp4State.NONE, at=at)
+        self.change_mp4_state(at, Mp4State.AVAILABLE if film else Mp4State.NONE)
 
     def _stop_composing(self, *, reason: str = "the playlist was removed", at: datetime) -> VodJob | None:
         """End the job that makes a film of the playlist, and return it as it has ended; None if there is none."""
@@ -393,7 +452,7 @@ class MediaEvent(AggregateRoot):
         changes = {} if result.drm_json is None else {"drm_json": result.drm_json}
         if result.thumbnail is not None and not self.details.thumbnail:
             changes["thumbnail"] = result.thumbnail
-        self.amend(changes, at=at)
+        self.amend(at, changes)
 
     def _change_capture(self, facts: Mapping[str, Any], *, at: datetime) -> None:
         changed = {name: value for name, value in facts.items() if value != getattr(self.details, name)}
@@ -459,7 +518,8 @@ class MediaEvent(AggregateRoot):
         """Return True while the Event is on the air, or has a job that makes its film."""
         return self._encoding.channel_id is not None or self.details.vod_job is not None
 
-    def take_channel(self, channel_id: UUID, *, order: int, at: datetime) -> None:
+    @decision
+    def take_channel(self, at: datetime, /, channel_id: UUID, *, order: int) -> None:
         """Go on the air on this channel, as requested by the state change of version `order`. Nothing changes if this was done
         already, or is no longer wanted. If the Event is still on the air on its former channel, that channel is released."""
         encoding = self._encoding
@@ -469,22 +529,27 @@ class MediaEvent(AggregateRoot):
             self._go_off_air(at=at)
             self._trigger(events.ChannelTaken, at=at, channel_id=channel_id, order=order)
 
-    def release_channel(self, channel_id: UUID, *, at: datetime) -> None:
+    @decision
+    def release_channel(self, at: datetime, /, channel_id: UUID) -> None:
         """Go off the air until the next order, whatever the state of the Event."""
         if self._encoding.channel_id == channel_id:
             self._go_off_air(at=at)
 
-    def record_encoder_start(self, session: int, *, at: datetime) -> None:
+    @decision
+    def record_encoder_start(self, at: datetime, /, session: int) -> None:
         """Record the start of a session. It is not recorded if the Event was stopped meanwhile: the session ends, and nothing
         starts after a stop."""
         if session > self._encoding.session and self._encoding.channel_id is not None:
             self._trigger(events.EncoderStarted, at=at, session=session)
 
-    def record_encoder_stop(self, session: int, *, reason: str, at: datetime) -> None:
+    @decision
+    def record_encoder_stop(self, at: datetime, /, session: int, *, reason: str = "") -> None:
+        """Record the end of a session. `reason` is empty if the end was ordered."""
         if self._encoding.running and session == self._encoding.session:
             self._trigger(events.EncoderStopped, at=at, session=session, reason=reason)
 
-    def record_encoder_failure(self, version: int, *, session: int | None, reason: str, at: datetime) -> None:
+    @decision
+    def record_encoder_failure(self, at: datetime, /, version: int, *, session: int | None, reason: str) -> None:
         """Give the encoder up and free the channel for others. `version` is the version of the event that took it, because there
         may be a later order already."""
         encoding = self._encoding
@@ -492,7 +557,8 @@ class MediaEvent(AggregateRoot):
             self._trigger(events.EncoderFailed, at=at, session=session, reason=reason)
             self._trigger(events.ChannelReleased, at=at, channel_id=encoding.channel_id)
 
-    def record_audio_inputs(self, audio_inputs: Sequence[AudioInput], *, at: datetime) -> None:
+    @decision
+    def record_audio_inputs(self, at: datetime, /, audio_inputs: Sequence[AudioInput]) -> None:
         new_inputs = tuple(audio_inputs)
         if self.details.date_deleted is None and new_inputs != (self.details.audio_inputs or ()):
             self._trigger(events.AudioInputsChanged, at=at, audio_inputs=new_inputs)

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import DeleteEvent
 from domain.kernel.clock import Clock
 from domain.kernel.command import Command
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
@@ -40,7 +39,9 @@ class EventDeletion:
         async def plan() -> Plan:
             infrastructure = await ending(key, self._load, clock=self._clock)
             composition = await self._compositions.ending(key)
-            deletion = DeleteEvent(key, infrastructure.before, infrastructure.after, composition.job)
+            deletion = MediaEvent.delete.on(
+                key, before=infrastructure.before, after=infrastructure.after, composing_job=composition.job
+            )
             return Plan((*infrastructure.commands, *composition.commands, deletion))
 
         return await self._executor.execute(plan, invocation=invocation)

@@ -10,19 +10,10 @@ from pydantic.alias_generators import to_pascal
 from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges, Links, PatchStep, TagName
 from domain.event.commands import (
-    AddFlowTask,
     AddOrUpdateEvent,
     AmendEvent,
-    ChangeEventProtection,
-    ChangeEventState,
-    ForceNotification,
-    ForceStopEvent,
-    Replacement,
-    RestoreEvent,
 )
 from domain.event.ports import EventLookup
-from domain.event.values import EventState, Mp4State, Trigger
-from domain.kernel.command import Command
 from domain.kernel.errors import NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan, ServiceNotes
@@ -71,49 +62,12 @@ class EventHandlers:
             raise NotFound(MediaEvent.KIND, reference_id)
         return await self.patch_event(event.id, patch, invocation=invocation)
 
-    async def set_dvr_window_length(self, key: UUID, seconds: int | None, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(AmendEvent(key, (Replacement("dvr_length", seconds),)), invocation)
-
     async def set_event_type(self, key: UUID, event_type: UUID | None, *, invocation: Invocation) -> Outcome[MediaEvent]:
         """Set the type of an Event; None removes it."""
         return await self.patch_event(key, [PatchStep(EventChanges({"event_type_id": event_type}))], invocation=invocation)
 
     async def replace_tags(self, key: UUID, tags: Sequence[TagName], *, invocation: Invocation) -> Outcome[MediaEvent]:
         return await self.patch_event(key, [PatchStep(EventChanges({}, tags))], invocation=invocation)
-
-    async def add_flow_task(
-        self,
-        key: UUID | None,
-        task_engine_json: str,
-        *,
-        invocation: Invocation,
-        state: EventState | None = None,
-        mp4_state: Mp4State | None = None,
-    ) -> Outcome[MediaEvent]:
-        """Add a flow task to an Event or, without a key, add an Event with the task."""
-        if key is not None:
-            return await self._execute(AddFlowTask(key, task_engine_json, state=state, mp4_state=mp4_state), invocation)
-        task = {"task_engine_json": task_engine_json}
-        added = AddOrUpdateEvent(new_id(), task, state=state, mp4_state=mp4_state, trigger=Trigger.FLOW, new=True)
-        return await self._execute(added, invocation)
-
-    async def change_event_state(self, key: UUID, state: EventState, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(ChangeEventState(key, state), invocation)
-
-    async def force_stop_event(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(ForceStopEvent(key), invocation)
-
-    async def change_event_protection(self, key: UUID, state: EventState, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(ChangeEventProtection(key, state), invocation)
-
-    async def force_notification(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(ForceNotification(key), invocation)
-
-    async def restore_event(self, key: UUID, *, invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._execute(RestoreEvent(key), invocation)
-
-    async def _execute(self, command: Command[MediaEvent], invocation: Invocation) -> Outcome[MediaEvent]:
-        return await self._executor.execute(command, invocation=invocation)
 
     async def _change(self, plan: Callable[[], Awaitable[Plan]], invocation: Invocation) -> Outcome[MediaEvent]:
         outcome: Outcome[MediaEvent] = await self._executor.execute(plan, invocation=invocation)

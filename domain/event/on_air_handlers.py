@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from domain.channel.playback import channel_configuration
-from domain.event.commands import ReleaseChannel, TakeChannel
+from domain.event.aggregate import MediaEvent
 from domain.event.ports import OnAirLookup
 from domain.kernel.errors import ClaimTaken
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
@@ -56,7 +56,9 @@ class OnAirHandlers:
             return
         for remaining in reversed(range(_TRIES)):
             try:
-                await self._executor.execute(TakeChannel(order.event_id, channel_id, order.order), invocation=invocation)
+                await self._executor.execute(
+                    MediaEvent.take_channel.on(order.event_id, channel_id, order=order.order), invocation=invocation
+                )
             except ClaimTaken:
                 holder = await self._events.on_air(channel_id)
                 if holder is None and remaining:
@@ -72,4 +74,4 @@ class OnAirHandlers:
         """Take the Event that is on the channel off the air. Its state stays as it is."""
         holder = await self._events.on_air(channel_id)
         if holder is not None:
-            await self._executor.execute(ReleaseChannel(holder.id, channel_id), invocation=invocation)
+            await self._executor.execute(MediaEvent.release_channel.on(holder.id, channel_id), invocation=invocation)

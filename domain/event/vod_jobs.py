@@ -15,7 +15,6 @@ from domain.channel.playback import ChannelConfiguration, channel_configuration,
 from domain.channel.streams import StreamPlace, StreamProtocol
 from domain.event.aggregate import MediaEvent
 from domain.event.asset_sync import AssetSync
-from domain.event.commands import EndVodJob, MeasureQuality, MoveVodJob, ResumeVodJob, StartVodJob
 from domain.event.ports import EventLookup
 from domain.event.values import STREAMING, WITH_METADATA, EventDetails, EventState, Quality, VodJobEnd, VodResult, VodWorkflow
 from domain.job.outcome import JobOutcome, OutcomeKind
@@ -87,7 +86,11 @@ class VodJobOwners:
         captured = {fact: time for fact, time in times.items() if time is not None and workflow is VodWorkflow.CAPTURE}
         asked = publish if isinstance(publish, bool) else None
         key = UUID(name.key)
-        return (StartVodJob(key, number, workflow, asked, captured=captured, rerun_of=rerun_of, version=version),)
+        return (
+            MediaEvent.start_vod_job.on(
+                key, number, workflow, publish=asked, captured=captured, rerun_of=rerun_of, version=version
+            ),
+        )
 
     async def _missing(self, parameters: Mapping[str, Any], details: EventDetails) -> dict[str, Any]:
         """Return the parameters that the client left out, from the Event. Raises `Malformed` for all that the Event does not
@@ -146,15 +149,17 @@ def vod_command(key: str, outcome: JobOutcome) -> Command[Any]:
     """Return the command that passes an outcome of a job to the Event with this key."""
     event = UUID(key)
     if outcome.rerun_of is not None:
-        return MoveVodJob(event, outcome.job, outcome.rerun_of)
+        return MediaEvent.move_vod_job.on(event, outcome.job, rerun_of=outcome.rerun_of)
     if (quality := _quality(outcome.metadata.get("quality_check"), outcome.job)) is not None:
-        return MeasureQuality(event, quality)
+        return MediaEvent.measure_quality.on(event, quality)
     end = _ENDS.get(outcome.kind)
     if end is None:
-        return ResumeVodJob(event, outcome.job, outcome.version)
+        return MediaEvent.resume_vod_job.on(event, outcome.job, version=outcome.version)
     result = _result(key, outcome) if end is VodJobEnd.COMPLETED else None
     quality = _quality(outcome.metadata.get("quality"), outcome.job)
-    return EndVodJob(event, outcome.job, end, outcome.version, reason=outcome.reason, result=result, quality=quality)
+    return MediaEvent.end_vod_job.on(
+        event, outcome.job, end, version=outcome.version, reason=outcome.reason, result=result, quality=quality
+    )
 
 
 def assets_follow(assets: AssetSync) -> Callable[[str, JobOutcome, Invocation], Awaitable[None]]:

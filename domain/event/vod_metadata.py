@@ -7,7 +7,6 @@ from uuid import UUID
 from domain.event.aggregate import MediaEvent
 from domain.event.asset_sync import AssetSync
 from domain.event.checks import check_has_metadata
-from domain.event.commands import SyncVodMetadata
 from domain.event.metadata_file import LARGEST, NAME, BrokenMetadata, Metadata, parsed
 from domain.event.ports import EventLookup
 from domain.event.values import VodFile
@@ -40,7 +39,11 @@ class VodMetadataHandlers:
         size, modified = (mp4.size, mp4.modified) if mp4 is not None else (None, None)
         file = VodFile(duration=metadata.duration, size=size, modified=modified)
         available = mp4 is not None or f"{key}.mp4" in metadata.names
-        outcome = await self._executor.execute(SyncVodMetadata(key, file, available=available), invocation=invocation)
+        command = MediaEvent.sync_vod_metadata.on(key, file, available=available)
+        try:
+            outcome = await self._executor.execute(command, invocation=invocation)
+        except NotFound:  # it was deleted meanwhile
+            raise Malformed.at("id", "there is no such Event") from None
         await self._assets.run(key, invocation=invocation)
         return outcome
 

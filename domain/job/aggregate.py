@@ -27,6 +27,7 @@ from domain.job.values import (
     check_graph,
 )
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.command import creation, decision
 from domain.kernel.errors import Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.named_callback import callback_scope
@@ -90,14 +91,16 @@ class Job(AggregateRoot):
 
     # --- decisions: commands of clients
 
+    @creation
     @classmethod
     def accept(
         cls,
         key: int,
+        at: datetime,
+        /,
         submission: Submission,
         *,
         priority: int,
-        at: datetime,
         run_at: datetime | None = None,
         semaphore: Semaphore | None = None,
         rerun_of: int | None = None,
@@ -110,46 +113,54 @@ class Job(AggregateRoot):
         optional_facts = {name: value for name, value in facts.items() if value}
         return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **optional_facts)
 
-    def prioritise(self, priority: int, *, at: datetime) -> None:
+    @decision
+    def prioritise(self, at: datetime, /, priority: int) -> None:
         if priority != self.priority:
             self._trigger(events.PriorityChanged, at=at, previous=self.priority, priority=priority)
 
-    def reschedule(self, run_at: datetime, *, at: datetime) -> None:
+    @decision
+    def reschedule(self, at: datetime, /, run_at: datetime) -> None:
         """Change the time of the job. A queued or paused job that gets its present time again waits for it again."""
         if run_at == self.run_at and not (self.state in (JobState.QUEUED, JobState.PAUSED) and run_at > at):
             return
         self._must_be_open("run_at")
         self._trigger(events.Scheduled if run_at > at else events.RunTimeChanged, at=at, run_at=run_at)
 
-    def set_semaphore(self, semaphore: Semaphore | None, *, at: datetime) -> None:
+    @decision
+    def set_semaphore(self, at: datetime, /, semaphore: Semaphore | None) -> None:
         if (semaphore and semaphore.mark) == (self.semaphore and self.semaphore.mark):
             return
         self._must_be_open("sempahore_url")
         self._trigger(events.SemaphoreChanged, at=at, semaphore=semaphore)
 
-    def pause(self, *, at: datetime) -> None:
+    @decision
+    def pause(self, at: datetime, /) -> None:
         if self.state is not JobState.PAUSED:
             self._trigger(events.Paused, at=at)
 
-    def resume(self, *, at: datetime) -> None:
+    @decision
+    def resume(self, at: datetime, /) -> None:
         if self.state is not JobState.PAUSED:
             raise Refused(f"queue_state: only a paused job can be queued; this one is {self.state.name.lower()}")
         self._trigger(events.Queued, at=at, resumed=True)
 
-    def break_off(self, *, at: datetime, rerun_as: int | None = None) -> None:
+    @decision
+    def break_off(self, at: datetime, /, *, rerun_as: int | None = None) -> None:
         if self.state is not JobState.BROKEN:
             self._trigger(events.Broken, at=at, **({} if rerun_as is None else {"rerun_as": rerun_as}))
 
     # --- decisions: commands of the engine
 
-    def queue(self, *, run_at: datetime | None, semaphore: Semaphore | None, at: datetime) -> None:
+    @decision
+    def queue(self, at: datetime, /, *, run_at: datetime | None, semaphore: Semaphore | None) -> None:
         """Queue the job. `run_at` and `semaphore` are the values that the scheduler checked. If they changed since, nothing
         happens."""
         if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, semaphore) == (self.run_at, self.semaphore):
             self._trigger(events.Queued, at=at)
 
+    @decision
     def start(
-        self, *, priority: int, slot: int, low_slot: int | None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
+        self, at: datetime, /, *, priority: int, slot: int, low_slot: int | None, workers: Mapping[str, str] = NO_WORKERS
     ) -> None:
         """Start the job. `priority` is the one that the slots were chosen for; if it changed since, nothing happens and the
         controller chooses again. A job that was resumed while one of its steps still ran keeps its slot, and a job with no
@@ -164,7 +175,8 @@ class Job(AggregateRoot):
         self._trigger(events.Started, at=at, slot=slot, low_slot=low_slot)
         self._start_ready(workers, at)
 
-    def start_task(self, task_id: int, *, run: int, worker: str, at: datetime) -> None:
+    @decision
+    def start_task(self, at: datetime, /, task_id: int, *, run: int, worker: str) -> None:
         """Start a task. The same worker may repeat this after a lost response."""
         task = self._task(task_id, run)
         if (task.state, task.run, task.worker) == (TaskState.RUNNING, run, worker):
@@ -173,15 +185,17 @@ class Job(AggregateRoot):
             raise Fenced(self.key, task_id, run)
         self._start_run(task, worker, at)
 
-    def commit_outputs(self, task_id: int, *, run: int, outputs: tuple[Output, ...], result: Result, at: datetime) -> None:
+    @decision
+    def commit_outputs(self, at: datetime, /, task_id: int, *, run: int, outputs: tuple[Output, ...], result: Result) -> None:
         task = self._present(task_id, run)
         if task.state is TaskState.RUNNING:
             self._trigger(
                 events.OutputsCommitted, at=at, task=task_id, name=task.plan.name, run=run, outputs=outputs, result=result
             )
 
+    @decision
     def complete_task(
-        self, task_id: int, *, run: int, result: Result | None = None, at: datetime, workers: Mapping[str, str] = NO_WORKERS
+        self, at: datetime, /, task_id: int, *, run: int, result: Result | None = None, workers: Mapping[str, str] = NO_WORKERS
     ) -> None:
         """Complete a task. A task with outputs is completed when all of them are in their places. A repeat changes nothing.
         `workers`, by their queues, start the next task."""
@@ -194,8 +208,9 @@ class Job(AggregateRoot):
         self._complete_if_done(at)
         self._start_ready(workers, at)
 
+    @decision
     def fail_task(
-        self, task_id: int, *, run: int, error: str, retries: Retries, final: bool, at: datetime, cause: str = ""
+        self, at: datetime, /, task_id: int, *, run: int, error: str, retries: Retries, final: bool, cause: str = ""
     ) -> None:
         task = self._present(task_id, run)
         retry_at = None if final else self._retry_at(task, retries, at)
@@ -213,7 +228,8 @@ class Job(AggregateRoot):
             tries = "" if task.attempts == 1 else f" {task.attempts} times"
             self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at, cause=cause)
 
-    def expire_lease(self, task_id: int, *, run: int, retries: Retries, at: datetime) -> None:
+    @decision
+    def expire_lease(self, at: datetime, /, task_id: int, *, run: int, retries: Retries) -> None:
         """Record that the run's worker has not renewed its lease. A repeat changes nothing."""
         task = self._task(task_id, run)
         if task.state is not TaskState.RUNNING or task.run != run:
@@ -227,7 +243,8 @@ class Job(AggregateRoot):
             why = f"{lost} times in a row" if lost >= MOST_LOST else f"at attempt {task.attempts}, the last one"
             self._abandon(f"the worker of the task {task.plan.name} was lost {why}", at)
 
-    def interrupt_task(self, task_id: int, *, run: int, at: datetime) -> None:
+    @decision
+    def interrupt_task(self, at: datetime, /, task_id: int, *, run: int) -> None:
         task = self._task(task_id, run)
         if task.state is TaskState.RUNNING and task.run == run:
             self._trigger(events.TaskInterrupted, at=at, task=task_id, name=task.plan.name, run=run)

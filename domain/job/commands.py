@@ -44,9 +44,9 @@ class AcceptJob(JobCommand):
             return root
         return Job.accept(
             self.key,
+            at,
             self.submission,
             priority=self.priority,
-            at=at,
             run_at=self.run_at,
             semaphore=self.semaphore,
             rerun_of=self.rerun_of,
@@ -65,21 +65,21 @@ class UpdateJob(JobCommand):
     def act(self, root: Job, *, at: datetime) -> None:
         match self.changes.get("priority"):
             case int(priority):
-                root.prioritise(priority, at=at)
+                root.prioritise(at, priority)
         if "semaphore" in self.changes:
             semaphore = self.changes["semaphore"]
             assert semaphore is None or isinstance(semaphore, Semaphore), "a semaphore"
-            root.set_semaphore(semaphore, at=at)
+            root.set_semaphore(at, semaphore)
         match self.changes.get("run_at"):
             case datetime() as run_at:
-                root.reschedule(run_at, at=at)
+                root.reschedule(at, run_at)
         match self.changes.get("queue_state"):
             case JobState.PAUSED:
-                root.pause(at=at)
+                root.pause(at)
             case JobState.BROKEN:
-                root.break_off(at=at)
+                root.break_off(at)
             case JobState.QUEUED:
-                root.resume(at=at)
+                root.resume(at)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class BreakJob(JobCommand):
     rerun_as: int | None = None
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.break_off(at=at, rerun_as=self.rerun_as)
+        root.break_off(at, rerun_as=self.rerun_as)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class EndJob(JobCommand):
 
     def act(self, root: Job, *, at: datetime) -> None:
         if not root.ended:
-            root.break_off(at=at)
+            root.break_off(at)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class QueueJob(JobCommand):
     semaphore: Semaphore | None
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.queue(run_at=self.run_at, semaphore=self.semaphore, at=at)
+        root.queue(at, run_at=self.run_at, semaphore=self.semaphore)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class StartJob(JobCommand):
     workers: Mapping[str, str] = field(default_factory=dict)
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.start(priority=self.priority, slot=self.slot, low_slot=self.low_slot, at=at, workers=self.workers)
+        root.start(at, priority=self.priority, slot=self.slot, low_slot=self.low_slot, workers=self.workers)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class StartTask(_TaskCommand):
     worker: str
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.start_task(self.task, run=self.run, worker=self.worker, at=at)
+        root.start_task(at, self.task, run=self.run, worker=self.worker)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class CommitOutputs(_TaskCommand):
     result: Result
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.commit_outputs(self.task, run=self.run, outputs=self.outputs, result=self.result, at=at)
+        root.commit_outputs(at, self.task, run=self.run, outputs=self.outputs, result=self.result)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class CompleteTask(_TaskCommand):
     workers: Mapping[str, str] = field(default_factory=dict)
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.complete_task(self.task, run=self.run, result=self.result, at=at, workers=self.workers)
+        root.complete_task(at, self.task, run=self.run, result=self.result, workers=self.workers)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class FailTask(_TaskCommand):
     cause: str = ""
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.fail_task(self.task, run=self.run, error=self.error, retries=self.retries, final=self.final, cause=self.cause, at=at)
+        root.fail_task(at, self.task, run=self.run, error=self.error, retries=self.retries, final=self.final, cause=self.cause)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class ExpireLease(_TaskCommand):
     retries: Retries
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.expire_lease(self.task, run=self.run, retries=self.retries, at=at)
+        root.expire_lease(at, self.task, run=self.run, retries=self.retries)
 
 
 @dataclass(frozen=True)
@@ -194,4 +194,4 @@ class InterruptTask(_TaskCommand):
     """Record that the worker stops and returns the task."""
 
     def act(self, root: Job, *, at: datetime) -> None:
-        root.interrupt_task(self.task, run=self.run, at=at)
+        root.interrupt_task(at, self.task, run=self.run)

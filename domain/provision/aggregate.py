@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
+from domain.kernel.command import decision
 from domain.kernel.errors import Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.ids import hashed
@@ -74,18 +75,20 @@ class ProvisionInfo(AggregateRoot):
     # --- decisions
 
     @classmethod
-    def open(cls, event_id: UUID, *, infrastructure_key: str, at: datetime, moment: datetime) -> Self:
+    def open(cls, event_id: UUID, at: datetime, /, *, infrastructure_key: str, moment: datetime) -> Self:
         key, facts = provision_key(event_id), {"infrastructure_key": infrastructure_key, "opened_at": moment}
         return cls._begin(events.Opened, key, at, event_id=event_id, **facts)
 
+    @decision
     def provision(
         self,
+        at: datetime,
+        /,
         plan: ProvisionPlan,
         *,
         allow_updates: bool,
         client: str,
         callbacks: tuple[NamedCallback, ...] = (),
-        at: datetime,
         moment: datetime,
     ) -> None:
         """Request the resources of the plan. Nothing new begins while provisioning is running."""
@@ -108,7 +111,8 @@ class ProvisionInfo(AggregateRoot):
             **({"callbacks": callbacks} if callbacks else {}),
         )
 
-    def terminate(self, *, at: datetime, moment: datetime) -> None:
+    @decision
+    def terminate(self, at: datetime, /, *, moment: datetime) -> None:
         """Request that nothing remains. This cancels running provisioning."""
         if self.state is ProvisionState.TERMINATED or (self.state is ProvisionState.TERMINATING and not self.ended):
             return
@@ -117,7 +121,8 @@ class ProvisionInfo(AggregateRoot):
         else:
             self._trigger(events.Terminated, at=at, run=self.run + 1, terminated_at=moment)
 
-    def end_selected(self, select: Collection[str], *, request: int, at: datetime) -> None:
+    @decision
+    def end_selected(self, at: datetime, /, select: Collection[str], *, request: int) -> None:
         """End resources of these types, which the Event does not need in its new state. `request` is the request that was valid
         then."""
         if request != self.request:
@@ -126,14 +131,16 @@ class ProvisionInfo(AggregateRoot):
         if going:
             self._trigger(events.TerminationRequested, at=at, run=self.run + 1, select=tuple(sorted(self.ended | going)))
 
-    def reset(self, *, at: datetime) -> None:
+    @decision
+    def reset(self, at: datetime, /) -> None:
         """Mark the infrastructure as not provisioned. Existing resources are terminated in the background."""
         if self.state in (ProvisionState.PROVISIONING, ProvisionState.TERMINATING):
             raise Refused(f"the infrastructure is {self.state.name}; reset it when that has ended")
         if self.state is not ProvisionState.SCHEDULED or (self.exists and self.work is None):
             self._trigger(events.Reset, at=at, run=self.run + 1, release=self.exists)
 
-    def end_run(self, run: int, end: RunEnd, *, at: datetime, moment: datetime) -> None:
+    @decision
+    def end_run(self, at: datetime, /, run: int, end: RunEnd, *, moment: datetime) -> None:
         """Record the end of a run. The end of an earlier run, or a repeated report, changes nothing."""
         if run != self.run or self.work is None:
             return

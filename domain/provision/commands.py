@@ -42,7 +42,7 @@ class OpeningCommand(ProvisionCommand):
 
     def decide(self, root: ProvisionInfo | None, *, at: datetime) -> ProvisionInfo:
         if root is None and self.version == 0:
-            opened = ProvisionInfo.open(self.event_id, infrastructure_key=self.infrastructure_key, at=at, moment=self.moment)
+            opened = ProvisionInfo.open(self.event_id, at, infrastructure_key=self.infrastructure_key, moment=self.moment)
             self.act(opened, at=at)
             return opened
         return super().decide(root, at=at)
@@ -60,12 +60,7 @@ class RequestProvisioning(OpeningCommand):
 
     def act(self, root: ProvisionInfo, *, at: datetime) -> None:
         root.provision(
-            self.plan,
-            allow_updates=self.allow_updates,
-            client=self.client,
-            callbacks=self.callbacks,
-            at=at,
-            moment=self.moment,
+            at, self.plan, allow_updates=self.allow_updates, client=self.client, callbacks=self.callbacks, moment=self.moment
         )
 
 
@@ -74,7 +69,7 @@ class RequestTermination(OpeningCommand):
     """DELETE /provision/{eventId}."""
 
     def act(self, root: ProvisionInfo, *, at: datetime) -> None:
-        root.terminate(at=at, moment=self.moment)
+        root.terminate(at, moment=self.moment)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +77,7 @@ class ResetProvisioning(OpeningCommand):
     """DELETE /provision/reset/{eventId}."""
 
     def act(self, root: ProvisionInfo, *, at: datetime) -> None:
-        root.reset(at=at)
+        root.reset(at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +89,7 @@ class EndSelectedResources(ProvisionCommand):
     request: int
 
     def act(self, root: ProvisionInfo, *, at: datetime) -> None:
-        root.end_selected(self.select, request=self.request, at=at)
+        root.end_selected(at, self.select, request=self.request)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,4 +100,4 @@ class EndRun(ProvisionCommand):
     end: RunEnd
 
     def act(self, root: ProvisionInfo, *, at: datetime) -> None:
-        root.end_run(self.run, self.end, at=at, moment=self.moment)
+        root.end_run(at, self.run, self.end, moment=self.moment)

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from domain.channel.profile import resources
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import ReachProvisionTime, ReachTerminationTime, ShowProvisioning
 from domain.event.ports import EventLookup, EventRow
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import Clock
@@ -105,9 +104,11 @@ class ProvisionHandlers:
                 return Plan(())
             root = await self._info(event_id)
             if root is not None and root.state in (ProvisionState.PROVISIONING, ProvisionState.PROVISIONED):
-                return Plan((ReachProvisionTime(event_id, scheduled_at),))
+                return Plan((MediaEvent.reach_provision_time.on(event_id, scheduled_at),))
             named, command = await self._request(event, root, allow_updates=None, by=invocation.cause.actor)
-            return self._plan(command, root, before=named, reach=lambda shown: ReachProvisionTime(event_id, scheduled_at, shown))
+            return self._plan(
+                command, root, before=named, reach=lambda shown: MediaEvent.reach_provision_time.on(event_id, scheduled_at, shown)
+            )
 
         await self._executor.execute(plan, invocation=invocation)
 
@@ -132,11 +133,13 @@ class ProvisionHandlers:
                 return Plan(())
             root = await self._info(event_id)
             if root is None or (root.state is ProvisionState.SCHEDULED and not root.exists):
-                return Plan((ReachTerminationTime(event_id, scheduled_at),))
+                return Plan((MediaEvent.reach_termination_time.on(event_id, scheduled_at),))
             command = RequestTermination(
                 key=provision_key(event_id), version=root.version, moment=self._clock(), event_id=event_id, infrastructure_key=""
             )
-            return self._plan(command, root, reach=lambda shown: ReachTerminationTime(event_id, scheduled_at, shown))
+            return self._plan(
+                command, root, reach=lambda shown: MediaEvent.reach_termination_time.on(event_id, scheduled_at, shown)
+            )
 
         await self._executor.execute(plan, invocation=invocation)
 
@@ -242,7 +245,9 @@ class ProvisionHandlers:
         if shown is None:
             return Plan((command,))
         event_id, summary = shown
-        return Plan((*before, ShowProvisioning(event_id, summary, must_exist=isinstance(command, OpeningCommand)), command))
+        return Plan(
+            (*before, MediaEvent.show_provisioning.on(event_id, summary, must_exist=isinstance(command, OpeningCommand)), command)
+        )
 
     async def _known_event(self, event_id: UUID) -> EventRow:
         event = await self._events.by_id(event_id)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from domain.destination.targets import Target
 from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, NO_SECRETS, AggregateRoot, Claim
+from domain.kernel.command import creation, decision
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.event import DomainEvent
 from domain.kernel.named_callback import callback_scope
@@ -72,10 +73,13 @@ class Publication(AggregateRoot):
 
     # --- decisions
 
+    @creation
     @classmethod
     def schedule(
         cls,
         key: UUID,
+        at: datetime,
+        /,
         *,
         kind: PublicationKind,
         content_id: str,
@@ -85,7 +89,6 @@ class Publication(AggregateRoot):
         client: str,
         text: PublicationText,
         audio_input_id: str | None = None,
-        at: datetime,
     ) -> Self:
         return cls._begin(
             events.Scheduled,
@@ -101,56 +104,66 @@ class Publication(AggregateRoot):
             **({} if audio_input_id is None else {"audio_input_id": audio_input_id}),
         )
 
-    def process(self, job: int, *, at: datetime) -> None:
+    @decision
+    def process(self, at: datetime, /, job: int) -> None:
         """Record that a new job publishes the content."""
         self._trigger(events.Processed, at=at, job=job)
 
-    def complete(self, job: int, *, job_version: int, details: dict[str, Any], at: datetime) -> None:
+    @decision
+    def complete(self, at: datetime, /, job: int, *, job_version: int, details: dict[str, Any]) -> None:
         if self._is_news(job, job_version) and self.state is not PublicationState.Completed:
             self._trigger(events.Completed, at=at, job_version=job_version, details=details)
 
-    def fail(self, state: PublicationState, reason: str, *, at: datetime) -> None:
+    @decision
+    def fail(self, at: datetime, /, state: PublicationState, reason: str) -> None:
         """Fail without a job, or in spite of its job's success: for a destination that is not active, or an update that the
         target refuses."""
         if not self.withdrawn and (self.state, self.reason) != (state, reason):
             self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=self.followed)
 
-    def fail_job(self, job: int, *, job_version: int, state: PublicationState, reason: str, at: datetime) -> None:
+    @decision
+    def fail_job(self, at: datetime, /, job: int, *, job_version: int, state: PublicationState, reason: str) -> None:
         """Record that the job has failed. A completed publication is at its target, whatever becomes of the job."""
         if self._is_news(job, job_version) and self.state is PublicationState.Processing:
             self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=job_version)
 
-    def resume(self, job: int, *, job_version: int, at: datetime) -> None:
+    @decision
+    def resume(self, at: datetime, /, job: int, *, job_version: int) -> None:
         """Record that the present job continues after its end."""
         if self._is_news(job, job_version) and self.state is not PublicationState.Processing:
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
-    def rerun(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+    @decision
+    def rerun(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
         """Record that another job repeats the present one, and make it the present one."""
         if not self.withdrawn and rerun_of is not None and rerun_of == self.job != job:
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
-    def go_on(self, job: int, *, job_version: int, rerun_of: int | None, at: datetime) -> None:
+    @decision
+    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse a job that the publication would not follow."""
         if self.withdrawn or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the publication of the job was deleted, or another job publishes it")
         if rerun_of is None:
-            self.resume(job, job_version=job_version, at=at)
+            self.resume(at, job, job_version=job_version)
         else:
-            self.rerun(job, job_version=job_version, rerun_of=rerun_of, at=at)
+            self.rerun(at, job, job_version=job_version, rerun_of=rerun_of)
 
-    def show(self, published: bool, *, at: datetime) -> None:
+    @decision
+    def show(self, at: datetime, /, published: bool) -> None:
         """Record that the target has made the content public, or private."""
         self._must_exist()
         if published != self.published:
             self._trigger(events.Published if published else events.Unpublished, at=at)
 
-    def amend(self, text: PublicationText, *, at: datetime) -> None:
+    @decision
+    def amend(self, at: datetime, /, text: PublicationText) -> None:
         self._must_exist()
         if text != self.text:
             self._trigger(events.Amended, at=at, text=text)
 
-    def withdraw(self, *, hard: bool, running_job: int | None, at: datetime) -> None:
+    @decision
+    def withdraw(self, at: datetime, /, *, hard: bool, running_job: int | None) -> None:
         """Withdraw the publication. `running_job` is the job that is cancelled in the same append. Whatever it still brings to
         the target is removed later, and so is a live stream whose end the target does not know yet."""
         self._must_exist()
@@ -159,7 +172,8 @@ class Publication(AggregateRoot):
         remains = hard and (running_job is not None or self.open)
         self._trigger(events.Withdrawn, at=at, hard=hard, target_left=remains, **({"open": True} if self.open else {}))
 
-    def clear_target(self, *, at: datetime) -> None:
+    @decision
+    def clear_target(self, at: datetime, /) -> None:
         if self.target_left:
             self._trigger(events.TargetCleared, at=at)
 
@@ -250,7 +264,8 @@ class Publication(AggregateRoot):
         self.served_by = details["served_by"] and UUID(details["served_by"])
         self.text = PublicationText.model_validate(details["text"])
 
-    def start(self, details: dict[str, Any] | None, *, served_by: UUID | None = None, at: datetime) -> None:
+    @decision
+    def start(self, at: datetime, /, details: dict[str, Any] | None, *, served_by: UUID | None = None) -> None:
         """Start the push. A publication that is InProgress continues; one that has ended must be recreated first."""
         self._must_stream()
         if self.state is PublicationState.InProgress:
@@ -259,7 +274,8 @@ class Publication(AggregateRoot):
             raise Refused(f"the publication is {self.state.name}; recreate it first")
         self._trigger(events.Started, at=at, details=details, **({} if served_by is None else {"served_by": served_by}))
 
-    def await_start(self, *, at: datetime) -> None:
+    @decision
+    def await_start(self, at: datetime, /) -> None:
         """Start when the Event goes live. Refuses what `start` refuses."""
         self._must_stream()
         if self.state not in (PublicationState.InProgress, PublicationState.Scheduled):
@@ -267,24 +283,28 @@ class Publication(AggregateRoot):
         if self.state is PublicationState.Scheduled and not self.start_awaited:
             self._trigger(events.StartAwaited, at=at)
 
-    def fail_start(self, state: PublicationState, reason: str, *, at: datetime) -> None:
+    @decision
+    def fail_start(self, at: datetime, /, state: PublicationState, reason: str) -> None:
         """Record that the target or the streaming server refused the start."""
         self._must_stream()
         if self.state is not PublicationState.Scheduled:
             raise PlanOutdated(self.KIND, self.key)
         self._trigger(events.Failed, at=at, state=state, reason=reason)
 
-    def arrive(self, run: int, *, details: dict[str, Any], at: datetime) -> None:
+    @decision
+    def arrive(self, at: datetime, /, run: int, *, details: dict[str, Any]) -> None:
         """Record that the push `run` has reached the target. A push that was stopped meanwhile is ignored."""
         if self._is_run(run) and not (self.arrived and details == self.details):
             self._trigger(events.Arrived, at=at, details=details)
 
-    def fail_push(self, run: int, *, state: PublicationState, reason: str, at: datetime) -> None:
+    @decision
+    def fail_push(self, at: datetime, /, run: int, *, state: PublicationState, reason: str) -> None:
         """Record that the push is given up."""
         if self._is_run(run):
             self._trigger(events.Failed, at=at, state=state, reason=reason)
 
-    def stop(self, reason: str, *, at: datetime) -> None:
+    @decision
+    def stop(self, at: datetime, /, reason: str) -> None:
         """Stop the push. A publication that waits for its Event stops waiting; any other that is not being pushed stays as it
         is."""
         self._must_stream()
@@ -293,7 +313,8 @@ class Publication(AggregateRoot):
         elif self.start_awaited:
             self._trigger(events.StartAwaited, at=at, awaited=False)
 
-    def recreate(self, closing: str | None, *, at: datetime) -> None:
+    @decision
+    def recreate(self, at: datetime, /, closing: str | None) -> None:
         """Start over. `closing` is the error of notifying the target of the end of the stream, or empty; None means that the
         target was not notified."""
         self._must_stream()
@@ -306,7 +327,8 @@ class Publication(AggregateRoot):
         if self.state is not PublicationState.Scheduled or self.details is not None or self.start_awaited:
             self._trigger(events.Recreated, at=at)
 
-    def close_target(self, fault: str, *, at: datetime) -> None:
+    @decision
+    def close_target(self, at: datetime, /, fault: str) -> None:
         """Record that the target was closed, unless the push continues or was started again meanwhile."""
         if self.open and (self.withdrawn or self.state is not PublicationState.InProgress):
             self._trigger(events.TargetClosed, at=at, fault=fault)

@@ -50,6 +50,7 @@ class SchedulePublication(_PublicationCommand):
             return root
         made = Publication.schedule(
             self.key,
+            at,
             kind=self.publication,
             content_id=self.content_id,
             destination_id=self.destination_id,
@@ -58,12 +59,11 @@ class SchedulePublication(_PublicationCommand):
             client=self.client,
             text=self.text,
             audio_input_id=self.audio_input_id,
-            at=at,
         )
         if self.job is not None:
-            made.process(self.job, at=at)
+            made.process(at, self.job)
         if self.fault is not None:
-            made.fail(*self.fault, at=at)
+            made.fail(at, *self.fault)
         return made
 
 
@@ -76,7 +76,7 @@ class CompletePublication(_PublicationCommand):
     details: dict[str, Any]
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.complete(self.job, job_version=self.job_version, details=self.details, at=at)
+        root.complete(at, self.job, job_version=self.job_version, details=self.details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class FailPublicationJob(_PublicationCommand):
     reason: str
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.fail_job(self.job, job_version=self.job_version, state=self.state, reason=self.reason, at=at)
+        root.fail_job(at, self.job, job_version=self.job_version, state=self.state, reason=self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +102,9 @@ class RestartPublication(_PublicationCommand):
 
     def act(self, root: Publication, *, at: datetime) -> None:
         if self.rerun_of is None:
-            root.resume(self.job, job_version=self.job_version, at=at)
+            root.resume(at, self.job, job_version=self.job_version)
         else:
-            root.rerun(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+            root.rerun(at, self.job, job_version=self.job_version, rerun_of=self.rerun_of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class GoOnWithPublication(_PublicationCommand):
     rerun_of: int | None = None
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.go_on(self.job, job_version=self.job_version, rerun_of=self.rerun_of, at=at)
+        root.go_on(at, self.job, job_version=self.job_version, rerun_of=self.rerun_of)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ShowPublication(_PublicationCommand):
     published: bool
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.show(self.published, at=at)
+        root.show(at, self.published)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +143,9 @@ class AmendPublication(_PublicationCommand):
     def act(self, root: Publication, *, at: datetime) -> None:
         if root.text != self.still:
             raise PlanOutdated(root.KIND, root.key)
-        root.amend(self.text, at=at)
+        root.amend(at, self.text)
         if self.refusal is not None:
-            root.fail(PublicationState.FailedPublication, self.refusal, at=at)
+            root.fail(at, PublicationState.FailedPublication, self.refusal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class WithdrawPublication(_PublicationCommand):
 
     def act(self, root: Publication, *, at: datetime) -> None:
         try:
-            root.withdraw(hard=self.hard, running_job=self.running_job, at=at)
+            root.withdraw(at, hard=self.hard, running_job=self.running_job)
         except NotFound:
             if self.looked_up:
                 raise PlanOutdated(root.KIND, root.key) from None
@@ -171,7 +171,7 @@ class ClearTarget(_PublicationCommand):
     """Record that nothing of the publication remains at its target."""
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.clear_target(at=at)
+        root.clear_target(at)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class StartPublication(_PublicationCommand):
     served_by: UUID | None = None
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.start(self.details, served_by=self.served_by, at=at)
+        root.start(at, self.details, served_by=self.served_by)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class AwaitPublicationStart(_PublicationCommand):
     """Start the publication when its Event goes live."""
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.await_start(at=at)
+        root.await_start(at)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class FailPublicationStart(_PublicationCommand):
     reason: str
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.fail_start(self.state, self.reason, at=at)
+        root.fail_start(at, self.state, self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +218,7 @@ class RecordArrival(_PublicationCommand):
     details: dict[str, Any]
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.arrive(self.run, details=self.details, at=at)
+        root.arrive(at, self.run, details=self.details)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,7 @@ class FailPush(_PublicationCommand):
     reason: str
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.fail_push(self.run, state=self.state, reason=self.reason, at=at)
+        root.fail_push(at, self.run, state=self.state, reason=self.reason)
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class StopPublication(_PublicationCommand):
     reason: str = ""
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.stop(self.reason, at=at)
+        root.stop(at, self.reason)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class RecreatePublication(_PublicationCommand):
     closing: str | None = None
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.recreate(self.closing, at=at)
+        root.recreate(at, self.closing)
 
 
 @dataclass(frozen=True)
@@ -259,4 +259,4 @@ class CloseTarget(_PublicationCommand):
     fault: str = ""
 
     def act(self, root: Publication, *, at: datetime) -> None:
-        root.close_target(self.fault, at=at)
+        root.close_target(at, self.fault)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, create_model
 from pydantic.alias_generators import to_camel
 
 from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, AggregateRoot, Claim
-from domain.kernel.command import Command
+from domain.kernel.command import Command, decision
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import FieldError, Malformed, NotFound, PlanOutdated
 from domain.kernel.event import DomainEvent, FirstEvent
@@ -47,21 +47,24 @@ class Record(AggregateRoot):
     # --- decisions
 
     @classmethod
-    def register(cls, key: object, values: Mapping[str, Any], *, at: datetime) -> Self:
+    def register(cls, key: object, at: datetime, /, values: Mapping[str, Any]) -> Self:
         return cls._begin(cls._event(0), key, at, **cls._whole(values))
 
-    def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
+    @decision
+    def amend(self, at: datetime, /, changes: Mapping[str, Any]) -> None:
         self._check_not_deleted()
         settled = self.settled(changes, self.details)
         real = {name: value for name, value in settled.items() if value != getattr(self.details, name)}
         if real:
             self._trigger(self._event(1), at=at, **real)
 
-    def delete(self, *, at: datetime) -> None:
+    @decision
+    def delete(self, at: datetime, /) -> None:
         self._check_not_deleted()
         self._trigger(self._event(2), at=at)
 
-    def restore(self, values: Mapping[str, Any], *, at: datetime) -> None:
+    @decision
+    def restore(self, at: datetime, /, values: Mapping[str, Any]) -> None:
         """Register a deleted record again under its id. None of its old values is kept."""
         assert self.deleted, "only a deleted record can be restored"
         self._trigger(self._event(3), at=at, **self._whole(values))
@@ -185,11 +188,11 @@ class RegisterRecord(_RecordCommand):
 
     def decide(self, root: Record | None, *, at: datetime) -> Record:
         if root is None:
-            return self.of.register(self.key, self.values, at=at)
+            return self.of.register(self.key, at, self.values)
         if root.deleted:
-            root.restore(self.values, at=at)
+            root.restore(at, self.values)
         else:
-            root.amend(self.values, at=at)
+            root.amend(at, self.values)
         return root
 
 
@@ -220,7 +223,7 @@ class AmendRecord(_ExistingRecordCommand):
     sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
 
     def act(self, root: Record, *, at: datetime) -> None:
-        root.amend(self.changes, at=at)
+        root.amend(at, self.changes)
 
 
 @dataclass(frozen=True)
@@ -228,4 +231,4 @@ class DeleteRecord(_ExistingRecordCommand):
     """Delete a record. Its history stays."""
 
     def act(self, root: Record, *, at: datetime) -> None:
-        root.delete(at=at)
+        root.delete(at)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from domain.kernel.command import decision
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Malformed
 from domain.kernel.ids import hashed
@@ -93,13 +94,15 @@ class Callback(Endpoint):
     DETAILS: ClassVar[type[BaseModel]] = CallbackDetails
     PARENT: ClassVar[str] = "client"
 
-    def name(self, *, at: datetime) -> None:
-        self.amend({"named_on": max(at.date(), self.details.named_on)}, at=at)
+    @decision
+    def name(self, at: datetime, /) -> None:
+        self.amend(at, {"named_on": max(at.date(), self.details.named_on)})
 
-    def remove_unused(self, before: date, *, at: datetime) -> None:
+    @decision
+    def remove_unused(self, at: datetime, /, before: date) -> None:
         """Delete the callback if no job has named it on or after that day."""
         if not self.deleted and self.details.named_on < before:
-            self.delete(at=at)
+            self.delete(at)
 
 
 def callback_key(*, client: str, url: str) -> UUID:

@@ -27,7 +27,7 @@ class RotateSecret(Command[Endpoint]):
         return (self.signing,)
 
     def act(self, root: Endpoint, *, at: datetime) -> None:
-        root.rotate(self.signing.ref, at=at)
+        root.rotate(at, self.signing.ref)
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class NameCallback(_CallbackCommand):
             "secrets": {SIGNING: self.signing.ref},
         }
         if root is None:
-            return Callback.register(self.key, values, at=at)
+            return Callback.register(self.key, at, values)
         if root.deleted:
-            root.restore(values, at=at)
+            root.restore(at, values)
         else:
-            root.name(at=at)
+            root.name(at)
         return root
 
 
@@ -78,7 +78,7 @@ class KeepCallback(_CallbackCommand):
     """Keep a callback whose deliveries are sent again, for as long as if a job had named it."""
 
     def act(self, root: Callback, *, at: datetime) -> None:
-        root.name(at=at)
+        root.name(at)
 
 
 @dataclass(frozen=True)
@@ -88,4 +88,4 @@ class RemoveUnusedCallback(_CallbackCommand):
     before: date
 
     def act(self, root: Callback, *, at: datetime) -> None:
-        root.remove_unused(self.before, at=at)
+        root.remove_unused(at, self.before)

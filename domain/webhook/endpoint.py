@@ -10,6 +10,7 @@ from uuid import UUID
 
 from domain.kernel.aggregate import NO_SECRETS
 from domain.kernel.clock import to_milliseconds
+from domain.kernel.command import decision
 from domain.kernel.encryption import SecretRef
 from domain.record.record import Record
 
@@ -38,7 +39,8 @@ class Endpoint(Record):
     """An address that is called. The details of a kind have `webhook_url`, `disabled_at`, and `secrets`, references into the
     vault: `signing`, and `previous`, which also signs until `previous_until`."""
 
-    def rotate(self, signing: SecretRef, *, at: datetime) -> None:
+    @decision
+    def rotate(self, at: datetime, /, signing: SecretRef) -> None:
         """Replace the signing secret. Both secrets sign for `OVERLAP`; an older secret is forgotten."""
         self._check_not_deleted()
         new_secrets = {**self.details.secrets, SIGNING: signing, PREVIOUS: self.details.secrets[SIGNING]}

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from domain.event.commands import EndEventOnSchedule, StartEventOnSchedule
+from domain.event.aggregate import MediaEvent
+from domain.kernel.command import Command
 from projections.event.view import AUTO_PROVISION_WINDOW, AUTO_START_WINDOW
 from projections.kernel.database.arrays import texts
 from projections.kernel.database.database import Pool
@@ -87,11 +88,11 @@ class DueEvent(NamedTuple):
     attempt: str
 
     @property
-    def command(self) -> StartEventOnSchedule | EndEventOnSchedule:
+    def command(self) -> Command[MediaEvent]:
         """The command that starts or stops the Event."""
         if self.action == START:
-            return StartEventOnSchedule(self.key, self.due, self.scheduled_end)
-        return EndEventOnSchedule(self.key, self.due)
+            return MediaEvent.start_on_schedule.on(self.key, self.due, scheduled_end=self.scheduled_end)
+        return MediaEvent.end_on_schedule.on(self.key, self.due)
 
 
 class DueEvents:

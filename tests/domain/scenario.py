@@ -5,13 +5,15 @@ Histories pass through stored bytes, so every scenario also proves that what was
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from inspect import signature
 from typing import Any, Generic, TypeVar
 
 from api.wiring.catalogue import catalogue
 from domain.kernel.aggregate import AggregateRoot
-from domain.kernel.command import Command
+from domain.kernel.command import Command, CreationCommand, CreationOf, DecisionCommand, DecisionOf
 from domain.kernel.errors import DomainError
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
@@ -37,6 +39,14 @@ class Fact:
 
 def fact(event: type[DomainEvent], **facts: Any) -> Fact:
     return Fact(event, facts)
+
+
+def arguments_of(command: Command[Any], decision: DecisionOf[Any, Any] | CreationOf[Any, Any, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a command by name, after checking that it is made from this decision."""
+    assert isinstance(command, DecisionCommand | CreationCommand)
+    assert command.method is decision.method
+    first = (None, None) if isinstance(command, DecisionCommand) else (None, None, None)
+    return signature(command.method).bind(*first, *command.arguments, **command.keywords).arguments
 
 
 def facts_of(events: list[DomainEvent]) -> list[Fact]:

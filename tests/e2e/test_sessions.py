@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import ChangeEventState
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState, Trigger
 from domain.record.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import SMALL, children
 from tests.e2e.product import Product, Products
@@ -65,7 +65,7 @@ async def on_air(inner: Core, receiver: Receiver) -> UUID:
     encoder = {"name": "enc-1", "type": "ffmpeg", "encoderSpecific": SMALL, "streamingServer": server}
     await record(inner, Channel, MAIN.int, **configured("main", json.dumps({"encoders": [encoder]})))
     key = await event(inner, 1, channel_id=MAIN)
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     await until(lambda: receiver.media("a"), seconds=120)
     return key
 
@@ -87,7 +87,7 @@ async def taken_over(receiver: Receiver) -> float:
 
 
 async def off_air(inner: Core, key: UUID, workers: list[Product]) -> None:
-    await do(inner, ChangeEventState(key, STOPPED))
+    await do(inner, MediaEvent.change_state.on(key, STOPPED, trigger=Trigger.OPERATOR))
     await until(lambda: not any(children("ffmpeg", of=worker.process.pid) for worker in workers), seconds=60)
 
 

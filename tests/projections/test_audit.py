@@ -10,8 +10,8 @@ import pytest
 
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
-from domain.event.values import EventState
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Trigger
 from domain.kernel.cause import Cause
 from domain.record.kinds.room import Room
 from domain.record.record import AmendRecord
@@ -29,7 +29,11 @@ async def audit(inner: Core) -> AuditQueries:
     await room(inner, 11, "Hall")
     studio = Cause.by("studio", correlation_id="t-1", causation_id=CAUSED)
     await do(inner, AddOrUpdateEvent(KEY, {"title": "Final", "room_id": HALL}), cause=studio)
-    await do(inner, ChangeEventState(KEY, EventState.LIVE_PUBLISHED), cause=Cause.by("desk", correlation_id="t-2"))
+    await do(
+        inner,
+        MediaEvent.change_state.on(KEY, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR),
+        cause=Cause.by("desk", correlation_id="t-2"),
+    )
     await do(inner, AmendRecord(str(HALL), Room, {"name": "Great Hall"}), cause=Cause.by("desk", correlation_id="t-3"))
     await do(inner, AddOrUpdateEvent(KEY, {"title": "Semi", "ref_id": "r"}), cause=Cause.by("studio", correlation_id="t-1"))
     return AuditQueries(inner.database.lists, inner.streams, inner.catalogue)
@@ -204,7 +208,7 @@ class TestMoments:
         assert await inner.streams.as_of([], 6) == {}
 
     async def test_a_deleted_event_has_its_history_and_its_past(self, inner: Core, audit: AuditQueries) -> None:
-        await do(inner, DeleteEvent(KEY))
+        await do(inner, MediaEvent.delete.on(KEY))
         now, before = await audit.past_state("event", str(KEY)), await audit.past_state("event", str(KEY), version=4)
         assert now is not None
         assert before is not None

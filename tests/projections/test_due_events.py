@@ -11,9 +11,10 @@ import pytest
 
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent, EndEventOnSchedule, RestoreEvent, StartEventOnSchedule
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.events import Rescheduled
 from domain.event.values import EventState
+from domain.kernel.command import Command
 from projections.event.due import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
 from tests.conftest import NOON, HandClock
 from tests.projections.feeding import do, event
@@ -25,10 +26,13 @@ NONE = dict.fromkeys((START, STOP, PROVISION, TERMINATE, COMPOSE), 0)
 
 
 @dataclass(frozen=True)
-class EndEarly(RestoreEvent):
+class EndEarly(Command[MediaEvent]):
     """Append what no write may say any more: an end before the start."""
 
     end: datetime
+
+    def kind(self) -> type[MediaEvent]:
+        return MediaEvent
 
     def act(self, root: MediaEvent, *, at: datetime) -> None:
         root._trigger(Rescheduled, at=at, scheduled_end=self.end)
@@ -54,7 +58,7 @@ async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, a
     key = await planned(inner, 1)
     due_events = await DueEvents(inner.database).due(at=at)
     assert [(row.key, row.command, row.action) for row in due_events] == [
-        (key, StartEventOnSchedule(key, START_AT, END_AT), START)
+        (key, MediaEvent.start_on_schedule.on(key, START_AT, scheduled_end=END_AT), START)
     ] * starts
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, START: int(starts)}
 
@@ -63,14 +67,16 @@ async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, a
 async def test_a_live_event_is_to_stop_from_its_end_on(inner: Core, at: datetime, stops: bool) -> None:
     key = await planned(inner, 1, state=LIVE)
     due_events = await DueEvents(inner.database).due(at=at)
-    assert [(row.key, row.command, row.action) for row in due_events] == [(key, EndEventOnSchedule(key, END_AT), STOP)] * stops
+    assert [(row.key, row.command, row.action) for row in due_events] == [
+        (key, MediaEvent.end_on_schedule.on(key, END_AT), STOP)
+    ] * stops
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, STOP: int(stops)}
 
 
 async def test_without_an_end_it_is_to_start_for_ever(inner: Core) -> None:
     key = await planned(inner, 1, scheduled_end=None)
     [due_events] = await DueEvents(inner.database).due(at=START_AT + timedelta(days=3650))
-    assert due_events.command == StartEventOnSchedule(key, START_AT, None)
+    assert due_events.command == MediaEvent.start_on_schedule.on(key, START_AT, scheduled_end=None)
     assert due_events.late == 3650 * 86_400
 
 
@@ -88,7 +94,7 @@ async def test_the_longest_due_come_first_and_resting_ones_not_at_all(inner: Cor
 
 async def test_a_deleted_event_is_never_due(inner: Core) -> None:
     for number, state in ((1, EventState.PRE_LIVE), (2, LIVE)):
-        await do(inner, DeleteEvent(await planned(inner, number, state=state)))
+        await do(inner, MediaEvent.delete.on(await planned(inner, number, state=state)))
     due = DueEvents(inner.database)
     for at in (START_AT, END_AT):
         assert await due.due(at=at) == []
@@ -99,10 +105,10 @@ async def test_past_times_of_a_restored_event_are_not_due(inner: Core, clock: Ha
     flags = {"scheduled_provision_at": START_AT, "auto_provision_infrastructure": True}
     before, after = [await planned(inner, number, **flags) for number in (1, 2)]
     for key in (before, after):
-        await do(inner, DeleteEvent(key))
-    await do(inner, RestoreEvent(before))
+        await do(inner, MediaEvent.delete.on(key))
+    await do(inner, MediaEvent.restore.on(before))
     clock.now = START_AT
-    await do(inner, RestoreEvent(after))
+    await do(inner, MediaEvent.restore.on(after))
     assert {(row.key, row.action) for row in await DueEvents(inner.database).due(at=START_AT)} == {
         (before, START),
         (before, PROVISION),
@@ -169,7 +175,7 @@ async def test_infrastructure_is_due_until_its_termination_is(inner: Core, at: d
 
 async def test_infrastructure_without_its_flag_or_of_a_deleted_event_is_never_due(inner: Core) -> None:
     await provisioning(inner, 1, auto_provision_infrastructure=False, auto_terminate_infrastructure=False)
-    await do(inner, DeleteEvent(await provisioning(inner, 2)))
+    await do(inner, MediaEvent.delete.on(await provisioning(inner, 2)))
     due = DueEvents(inner.database)
     assert [await due.due(at=at) for at in (START_AT, END_AT)] == [[], []]
     assert await due.next_in(at=NOON) is None

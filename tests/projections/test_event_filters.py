@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, RestoreEvent
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Trigger
 from domain.provision.values import ProvisionState
 from domain.record.kinds.category import Category
 from domain.record.kinds.channel import Channel
@@ -135,9 +136,9 @@ class TestLinks:
     async def test_the_name_of_a_deleted_tag_finds_nothing(self, inner: Core) -> None:
         """A restored Event keeps the id of a tag that was deleted."""
         key = await event(inner, 1, tag_ids=(await tag(inner, 21, "football"),))
-        await do(inner, DeleteEvent(key))
+        await do(inner, MediaEvent.delete.on(key))
         await do(inner, DeleteRecord(str(UUID(int=21)), Tag))
-        await do(inner, RestoreEvent(key))
+        await do(inner, MediaEvent.restore.on(key))
         await event(inner, 2, tag_ids=(await tag(inner, 22, "football"),))
         assert await numbers(inner, tags=["football"]) == [2]
 
@@ -202,7 +203,7 @@ class TestSelection:
     async def test_deleted_events_are_in_their_own_list_only(self, inner: Core) -> None:
         for number in (1, 2):
             await event(inner, number, title="x")
-        await do(inner, DeleteEvent(UUID(int=1)))
+        await do(inner, MediaEvent.delete.on(UUID(int=1)))
         assert await numbers(inner) == [2]
         assert await numbers(inner, deleted=True) == [1]
         assert await numbers(inner, deleted=True, search="x") == [1]
@@ -260,7 +261,7 @@ class TestOrder:
     async def test_display_times_fall_back_to_the_actual_times(self, inner: Core) -> None:
         await event(inner, 1, scheduled_start=NINE + timedelta(days=900))
         await event(inner, 2)
-        await do(inner, ChangeEventState(UUID(int=2), EventState.LIVE_UNPUBLISHED))
+        await do(inner, MediaEvent.change_state.on(UUID(int=2), EventState.LIVE_UNPUBLISHED, trigger=Trigger.OPERATOR))
         assert await numbers(inner, order_column="DisplayLiveStart") == [2, 1]
 
     def test_the_order_columns_have_these_names(self) -> None:
@@ -293,7 +294,7 @@ class TestSingleEvents:
         assert row is not None
         assert (row.id, row.version, row.details.ref_id) == (key, 1, "r")
         assert await queries.by_reference("r") == await queries.by_external_id("x") == row
-        await do(inner, DeleteEvent(key))
+        await do(inner, MediaEvent.delete.on(key))
         assert await queries.by_id(key) is await queries.by_reference("r") is await queries.by_external_id("x") is None
         assert await queries.by_id(UUID(int=2)) is None
 
@@ -313,7 +314,7 @@ class TestSingleEvents:
         hall = await room(inner, 11, "Hall")
         for number in range(1, 8):
             await event(inner, number, room_id=hall, title=f"Match {number}" if number > 1 else None)
-        await do(inner, DeleteEvent(UUID(int=2)))
+        await do(inner, MediaEvent.delete.on(UUID(int=2)))
         users = await Links(inner.database).users_of([f"room:{hall}"], limit=3)
         assert [(user.id, user.name) for user in users] == [
             (str(UUID(int=number)), name) for number, name in ((1, ""), (3, "Match 3"), (4, "Match 4"))

@@ -9,7 +9,8 @@ import pytest
 
 from api.wiring.catalogue import catalogue, views
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState
 from domain.kernel.mapper import EventMapper
 from domain.record.kinds.category import Category
@@ -29,7 +30,7 @@ async def traffic(inner: Core) -> UUID:
         await record(inner, Category, number, name=f"{number}", label=f"{number}")
     key = await event(inner, 1, title="Grüße", state=EventState.LIVE_PUBLISHED, category_ids=(UUID(int=7), UUID(int=8)))
     await do(inner, AddOrUpdateEvent(key, {"title": "Final", "dvr_length": 30}))
-    await do(inner, DeleteEvent(await event(inner, 2)))
+    await do(inner, MediaEvent.delete.on(await event(inner, 2)))
     await room(inner, 1, "Hall", "r-1")
     await tag(inner, 1, "sport")
     return key

@@ -12,8 +12,9 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Trigger
 from projections.audit.verify import Verification, verify
 from tests.projections.feeding import as_superuser, do, event, room
 
@@ -24,7 +25,7 @@ async def six_events(inner: Core) -> None:
     key = await event(inner, 1, title="Grüße \u2028 😀", description="\\ \" '")
     await room(inner, 11, "Hall")
     await do(inner, AddOrUpdateEvent(key, {"title": "Final", "room_id": UUID(int=11)}))
-    await do(inner, ChangeEventState(key, EventState.LIVE_PUBLISHED))
+    await do(inner, MediaEvent.change_state.on(key, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
     await event(inner, 2)
 
 

@@ -11,7 +11,8 @@ import pytest
 from api.wiring.catalogue import RECORD_VIEW, migrations, views
 from api.wiring.core import Core
 from domain.client.commands import DeleteClient, IssueClientKey, NewKey, RegisterClient
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventDetails, EventState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import system_clock
@@ -126,7 +127,7 @@ async def test_an_event_without_facts_has_a_row_too(inner: Core) -> None:
 
 async def test_a_deleted_event_keeps_its_row(inner: Core) -> None:
     key = await event(inner, 1, title="x")
-    await do(inner, DeleteEvent(key))
+    await do(inner, MediaEvent.delete.on(key))
     row = await only_row(inner, EVENT_VIEW)
     assert (row["deleted"], row["title"], row["version"]) == (True, "x", 2)
 

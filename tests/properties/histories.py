@@ -16,33 +16,14 @@ from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientK
 from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import (
-    AddFlowTask,
     AddOrUpdateEvent,
     AmendEvent,
-    ChangeEventProtection,
-    ChangeEventState,
-    DeleteEvent,
-    EndEventOnSchedule,
-    EndVodJob,
     Expectation,
-    ForceNotification,
-    ForceStopEvent,
-    MoveVodJob,
-    RecordAudioInputs,
-    RecordEncoderFailure,
-    RecordEncoderStart,
-    RecordEncoderStop,
-    ReleaseChannel,
     Replacement,
-    RestoreEvent,
-    ResumeVodJob,
-    StartEventOnSchedule,
-    StartVodJob,
-    SyncVodMetadata,
-    TakeChannel,
+    flow_task,
 )
 from domain.event.facets import Particulars
-from domain.event.values import AudioInput, EventState, Mp4State, VodFile, VodJobEnd, VodResult, VodWorkflow
+from domain.event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJobEnd, VodResult, VodWorkflow
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.record.configured import ConfiguredRecord, SentConfiguration
@@ -88,11 +69,27 @@ def _vod_job_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     captured = st.dictionaries(times, moments, max_size=2)
     results = st.none() | st.builds(VodResult, drm_json=st.none() | json_texts, thumbnail=st.none() | texts, size=st.none() | jobs)
     return st.one_of(
-        st.builds(StartVodJob, st.just(key), jobs, workflows, st.none() | st.booleans(), captured, st.none() | jobs),
-        st.builds(EndVodJob, st.just(key), jobs, st.sampled_from(VodJobEnd), versions, texts, results),
-        st.builds(ResumeVodJob, st.just(key), jobs, versions),
-        st.builds(MoveVodJob, st.just(key), jobs, jobs),
-        st.builds(SyncVodMetadata, st.just(key), st.builds(VodFile, size=jobs), st.booleans()),
+        st.builds(
+            MediaEvent.start_vod_job.on,
+            st.just(key),
+            jobs,
+            workflows,
+            publish=st.none() | st.booleans(),
+            captured=captured,
+            rerun_of=st.none() | jobs,
+        ),
+        st.builds(
+            MediaEvent.end_vod_job.on,
+            st.just(key),
+            jobs,
+            st.sampled_from(VodJobEnd),
+            version=versions,
+            reason=texts,
+            result=results,
+        ),
+        st.builds(MediaEvent.resume_vod_job.on, st.just(key), jobs, version=versions),
+        st.builds(MediaEvent.move_vod_job.on, st.just(key), jobs, rerun_of=jobs),
+        st.builds(MediaEvent.sync_vod_metadata.on, st.just(key), st.builds(VodFile, size=jobs), available=st.booleans()),
     )
 
 
@@ -101,12 +98,12 @@ def _encoding_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     sessions, versions = st.integers(1, 3), st.integers(1, 9)
     inputs = st.lists(st.builds(AudioInput, id=texts), max_size=2)
     return st.one_of(
-        st.builds(TakeChannel, st.just(key), keys, versions),
-        st.builds(ReleaseChannel, st.just(key), keys),
-        st.builds(RecordEncoderStart, st.just(key), sessions),
-        st.builds(RecordEncoderStop, st.just(key), sessions, texts),
-        st.builds(RecordEncoderFailure, st.just(key), versions, st.none() | sessions, texts),
-        st.builds(RecordAudioInputs, st.just(key), inputs),
+        st.builds(MediaEvent.take_channel.on, st.just(key), keys, order=versions),
+        st.builds(MediaEvent.release_channel.on, st.just(key), keys),
+        st.builds(MediaEvent.record_encoder_start.on, st.just(key), sessions),
+        st.builds(MediaEvent.record_encoder_stop.on, st.just(key), sessions, reason=texts),
+        st.builds(MediaEvent.record_encoder_failure.on, st.just(key), versions, session=st.none() | sessions, reason=texts),
+        st.builds(MediaEvent.record_audio_inputs.on, st.just(key), inputs),
     )
 
 
@@ -116,15 +113,15 @@ def event_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     return st.one_of(
         st.builds(AddOrUpdateEvent, st.just(key), changes, st.none() | states, st.none() | mp4_states),
         st.builds(AmendEvent, st.just(key), _steps()),
-        st.builds(AddFlowTask, st.just(key), json_texts, st.none() | states, st.none() | mp4_states),
-        st.builds(ChangeEventState, st.just(key), states),
-        st.builds(ForceStopEvent, st.just(key)),
-        st.builds(ChangeEventProtection, st.just(key), st.sampled_from([EventState.VOD_PRIVATE, EventState.VOD_PUBLIC])),
-        st.builds(ForceNotification, st.just(key)),
-        st.builds(DeleteEvent, st.just(key)),
-        st.builds(RestoreEvent, st.just(key)),
-        st.builds(StartEventOnSchedule, st.just(key), moments, st.none() | moments),
-        st.builds(EndEventOnSchedule, st.just(key), moments),
+        st.builds(flow_task, st.just(key), json_texts, state=st.none() | states, mp4_state=st.none() | mp4_states),
+        st.builds(MediaEvent.change_state.on, st.just(key), states, trigger=st.just(Trigger.OPERATOR)),
+        st.builds(MediaEvent.force_stop.on, st.just(key)),
+        st.builds(MediaEvent.change_protection.on, st.just(key), st.sampled_from([EventState.VOD_PRIVATE, EventState.VOD_PUBLIC])),
+        st.builds(MediaEvent.force_notification.on, st.just(key)),
+        st.builds(MediaEvent.delete.on, st.just(key)),
+        st.builds(MediaEvent.restore.on, st.just(key)),
+        st.builds(MediaEvent.start_on_schedule.on, st.just(key), moments, scheduled_end=st.none() | moments),
+        st.builds(MediaEvent.end_on_schedule.on, st.just(key), moments),
         _vod_job_commands(key),
         _encoding_commands(key),
     )

@@ -13,9 +13,10 @@ from pydantic_core import from_json, to_json
 from api.wiring.catalogue import AGGREGATES, RECORDS, catalogue
 from domain.client.aggregate import Client
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.events import ForceStopped, NotificationForced
 from domain.event.facets import Particulars
+from domain.event.values import Trigger
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
@@ -125,7 +126,7 @@ def test_telling_an_event_what_it_is_changes_nothing(commands: list[Command[Any]
     present = {name: getattr(live.details, name) for name in Particulars.model_fields}
     for command in (
         AddOrUpdateEvent(KEY, present, live.details.state, live.details.mp4_state),
-        ChangeEventState(KEY, live.details.state),
+        MediaEvent.change_state.on(KEY, live.details.state, trigger=Trigger.OPERATOR),
         AddOrUpdateEvent(KEY, {}),
     ):
         version = live.version

@@ -4,7 +4,7 @@ gives."""
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, AmendEvent, ForceNotification, ForceStopEvent
+from domain.event.commands import AddOrUpdateEvent, AmendEvent
 from domain.event.values import EventDetails
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
@@ -92,7 +92,9 @@ def _unambiguous(command: Command[MediaEvent]) -> bool:
     return not (names & OF_PUBLICATION and "state" in names)
 
 
-of_events = st.sampled_from(EVENTS).flatmap(lambda key: event_commands(key) | st.builds(ForceNotification, st.just(key)))
+of_events = st.sampled_from(EVENTS).flatmap(
+    lambda key: event_commands(key) | st.builds(MediaEvent.force_notification.on, st.just(key))
+)
 traffic = st.lists(of_events.filter(_unambiguous) | of_events.filter(_unambiguous) | webhooks | points | properties, max_size=40)
 
 
@@ -162,14 +164,14 @@ async def _details(inner: Core, ordering_key: str) -> EventDetails | None:
 def _compared(command: Command[Any], before: EventDetails | None, after: EventDetails) -> tuple[str, set[str]]:
     if command.kind() is not MediaEvent:
         return "Updated", {"chapterPointsChanged"}
-    if isinstance(command, ForceNotification):
+    if command == MediaEvent.force_notification.on(cast("UUID", command.key)):
         return "Updated", {"isForced"}
     old, new = (before or EventDetails()).model_dump(), after.model_dump()
     different = {name for name in new if new[name] != old[name]} - NOT_SHOWN
     if before is not None and "date_deleted" in different:
         return "Restored" if after.date_deleted is None else "Deleted", set()
     flags = {flag for name, flag in FLAG_OF.items() if name in different}
-    if isinstance(command, ForceStopEvent):
+    if command == MediaEvent.force_stop.on(cast("UUID", command.key)):
         flags |= {"isForced"}
     metadata = different - FLAG_OF.keys() - OF_STATES - (OF_PUBLICATION if "state" in different else set())
     if before is None:

@@ -12,7 +12,6 @@ from domain.channel.encoding import FFMPEG, EncoderPlan, encoder_plans
 from domain.channel.hosts import NO_HOSTS, ProvisionedHosts
 from domain.channel.secrets import opened
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import RecordAudioInputs, RecordEncoderFailure, RecordEncoderStart, RecordEncoderStop
 from domain.event.ports import EventLookup
 from domain.event.values import AudioInput
 from domain.kernel.command import Command
@@ -111,19 +110,21 @@ class EncoderSessions:
         return self._playouts.programme(playlist, event_id=event_id, channel=wanted.key, drawn=drawn, encoder=encoder)
 
     async def report_start(self, wanted: Wanted, number: int) -> None:
-        await self._execute(RecordEncoderStart(UUID(wanted.owner), number))
+        await self._execute(MediaEvent.record_encoder_start.on(UUID(wanted.owner), number))
 
     async def report_stop(self, owner: str, number: int, *, reason: str) -> None:
-        await self._execute(RecordEncoderStop(UUID(owner), number, reason))
+        await self._execute(MediaEvent.record_encoder_stop.on(UUID(owner), number, reason=reason))
 
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
-        outcome = await self._execute(RecordEncoderFailure(UUID(wanted.owner), wanted.wish, number, reason))
+        outcome = await self._execute(
+            MediaEvent.record_encoder_failure.on(UUID(wanted.owner), wanted.wish, session=number, reason=reason)
+        )
         if outcome.position is not None:
             message = f"the encoder no longer runs: {reason}; the next change to the state 1 or 2 restarts it"
             await self._notes.warn(message, subject=wanted.owner)
 
     async def _report_audio_inputs(self, wanted: Wanted, audio_inputs: Sequence[AudioInput]) -> None:
-        await self._execute(RecordAudioInputs(UUID(wanted.owner), audio_inputs))
+        await self._execute(MediaEvent.record_audio_inputs.on(UUID(wanted.owner), audio_inputs))
 
     async def _execute(self, command: Command[MediaEvent]) -> Outcome[MediaEvent]:
         return await self._executor.execute(command, invocation=Invocation.by(_SYSTEM))

@@ -28,12 +28,15 @@ from api.media.event.requests import (
 )
 from api.media.event.responses import Event, EventCollection, ExternalIdCheck
 from domain.event.aggregate import MediaEvent
+from domain.event.commands import AmendEvent, Replacement, flow_task
 from domain.event.deletion import EventDeletion
 from domain.event.handlers import EventHandlers
+from domain.event.values import Trigger
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.event.filters import EventFilter
 from projections.event.queries import EventQueries
+from projections.log.executor import CommandExecutor
 
 routes = APIRouter(prefix="/api/event", tags=["Events"], route_class=MediaRoute)
 
@@ -71,35 +74,36 @@ async def patch_event_by_reference(
 @routes.post("/stream/dvrwindowlength/{id}", dependencies=[WRITE], response_model=Event)
 @rules(respond=event_written)
 async def set_dvr_window_length(
-    request: Request, id: UUID, body: SetDvrWindowLengthRequest, handlers: Service[EventHandlers]
+    request: Request, id: UUID, body: SetDvrWindowLengthRequest, executor: Service[CommandExecutor]
 ) -> Outcome[MediaEvent]:
     """Set the length of the DVR window, in seconds."""
-    return await handlers.set_dvr_window_length(id, body.dvr_window_length or None, invocation=request.invocation)
+    change = Replacement("dvr_length", body.dvr_window_length or None)
+    return await executor.execute(AmendEvent(id, (change,)), invocation=request.invocation)
 
 
 @routes.post("/flow/add/", dependencies=[WRITE], response_model=Event)
 @rules(absent=404, respond=event_written)
-async def add_flow_task(request: Request, body: AddFlowTaskRequest, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
+async def add_flow_task(request: Request, body: AddFlowTaskRequest, executor: Service[CommandExecutor]) -> Outcome[MediaEvent]:
     """Set the flow task of an Event; without an id, add an Event with it."""
-    return await handlers.add_flow_task(
-        body.id, body.task_engine_json, state=body.event_state, mp4_state=body.mp4_state, invocation=request.invocation
-    )
+    command = flow_task(body.id, body.task_engine_json, state=body.event_state, mp4_state=body.mp4_state)
+    return await executor.execute(command, invocation=request.invocation)
 
 
 @routes.put("/forcestop/{id}", dependencies=[WRITE], response_model=Event)
 @rules(respond=event_written)
-async def force_stop_event(request: Request, id: UUID, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
+async def force_stop_event(request: Request, id: UUID, executor: Service[CommandExecutor]) -> Outcome[MediaEvent]:
     """Stop an Event, whatever its state."""
-    return await handlers.force_stop_event(id, invocation=request.invocation)
+    return await executor.execute(MediaEvent.force_stop.on(id), invocation=request.invocation)
 
 
 @routes.put("/state/{id}", dependencies=[WRITE], response_model=Event)
 @rules(respond=event_written)
 async def change_event_state(
-    request: Request, id: UUID, body: ChangeEventStateRequest, handlers: Service[EventHandlers]
+    request: Request, id: UUID, body: ChangeEventStateRequest, executor: Service[CommandExecutor]
 ) -> Outcome[MediaEvent]:
     """Change the state of an Event. Any state may follow any other."""
-    return await handlers.change_event_state(id, body.requested_state(), invocation=request.invocation)
+    command = MediaEvent.change_state.on(id, body.requested_state(), trigger=Trigger.OPERATOR)
+    return await executor.execute(command, invocation=request.invocation)
 
 
 @routes.put("/flow/protection/{contentId}", dependencies=[WRITE], response_model=Event)
@@ -108,14 +112,14 @@ async def change_event_protection(
     request: Request,
     content_id: Annotated[str, Path(alias="contentId")],
     body: ChangeEventProtectionRequest,
-    handlers: Service[EventHandlers],
+    executor: Service[CommandExecutor],
 ) -> Outcome[MediaEvent]:
     """Move an on-demand Event between VOD_PRIVATE and VOD_PUBLIC."""
     try:
         key = UUID(content_id)
     except ValueError:
         raise NotFound(MediaEvent.KIND, content_id) from None
-    return await handlers.change_event_protection(key, body.protection, invocation=request.invocation)
+    return await executor.execute(MediaEvent.change_protection.on(key, body.protection), invocation=request.invocation)
 
 
 @routes.delete("/{id}", dependencies=[WRITE], response_model=Event)
@@ -127,9 +131,9 @@ async def delete_event(request: Request, id: UUID, deletion: Service[EventDeleti
 
 @routes.put("/restore/{id}", dependencies=[WRITE], response_model=Event)
 @rules(respond=event_written)
-async def restore_event(request: Request, id: UUID, handlers: Service[EventHandlers]) -> Outcome[MediaEvent]:
+async def restore_event(request: Request, id: UUID, executor: Service[CommandExecutor]) -> Outcome[MediaEvent]:
     """Restore a deleted Event to its last state."""
-    return await handlers.restore_event(id, invocation=request.invocation)
+    return await executor.execute(MediaEvent.restore.on(id), invocation=request.invocation)
 
 
 @routes.get("/", dependencies=[READ], response_model=EventCollection)

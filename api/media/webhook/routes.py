@@ -27,7 +27,6 @@ from api.media.webhook.requests import (
 )
 from api.media.webhook.responses import ENDPOINTS, WEBHOOKS, added_response
 from domain.event.aggregate import MediaEvent
-from domain.event.handlers import EventHandlers
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.record.record import Record
@@ -36,6 +35,7 @@ from domain.webhook.callback import Callback, CallbackDetails
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from projections.job.settings import EngineSettingsQueries
+from projections.log.executor import CommandExecutor
 from projections.record.queries import BY_CREATION, RecordQueries, RecordRow
 
 # The limit on the webhooks that a client adds, if an admin has set one: docs/reference/api/job-engine.md#settings. Several
@@ -185,10 +185,10 @@ async def event_notified(request: Request, outcome: Outcome[MediaEvent]) -> Resp
 @routes.post("/notify/{eventId}", dependencies=[WRITE], response_model=responses.ForcedNotification)
 @rules(respond=event_notified)
 async def force_notification(
-    request: Request, event_id: Annotated[UUID, Path(alias="eventId")], handlers: Service[EventHandlers]
+    request: Request, event_id: Annotated[UUID, Path(alias="eventId")], executor: Service[CommandExecutor]
 ) -> Outcome[MediaEvent]:
     """Send a notification of an Event's current state, with `isForced`, to all its webhooks and all system-wide webhooks."""
-    return await handlers.force_notification(event_id, invocation=request.invocation)
+    return await executor.execute(MediaEvent.force_notification.on(event_id), invocation=request.invocation)
 
 
 async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> RecordRow | None:

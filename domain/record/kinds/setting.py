@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel
 
+from domain.kernel.command import decision
 from domain.kernel.credentials import speaks_of_credential
 from domain.kernel.errors import Malformed
 from domain.record.record import Record
@@ -84,14 +85,15 @@ class Setting(Record):
     def key_of(client: str, name: str) -> str:
         return f"{client}:{name}"
 
-    def amend(self, changes: Mapping[str, Any], *, at: datetime) -> None:
+    @decision
+    def amend(self, at: datetime, /, changes: Mapping[str, Any]) -> None:
         """Change the value. 1 and True are equal in Python but are different settings."""
         self._check_not_deleted()
         setting = self.settled(changes, self.details).get("setting")
         if setting == self.details.setting and type(setting) is not type(self.details.setting):
             self._trigger(self._event(1), at=at, setting=setting)
         else:
-            super().amend(changes, at=at)
+            super().amend(at, changes)
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ class FormerRegistration(RegisterClient):
     def decide(self, root: Client | None, *, at: datetime) -> Client:
         assert root is None
         made = Client._begin(events.Registered, self.key, at, roles=self.roles)
-        made.issue_key(self.first.key_id, self.first.key_hash, at=at)
+        made.issue_key(at, self.first.key_id, self.first.key_hash)
         return made
 
 

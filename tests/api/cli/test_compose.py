@@ -16,8 +16,9 @@ from api.cli.time_line import bar, clock, time_line, whole_length
 from api.wiring.core import Core
 from domain.composition.handlers import NewComposition
 from domain.composition.values import CompositionKind, Item, ItemType, Marker, MarkerType, Playlist
+from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges
-from domain.event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from domain.kernel.ports import Invocation
 from tests.domain.composition.compositions_given import EVENT, OTHER, SOURCE, item, marked, playlist
@@ -86,8 +87,8 @@ async def test_a_playlist_is_shown(
 
     for key, title in ((SOURCE, "Opener"), (OTHER, "Match\x1b[2J")):
         await do(inner, AddOrUpdateEvent(key, {"title": title}, state=EventState.VOD_PUBLIC))
-    await do(inner, StartVodJob(OTHER, 1, VodWorkflow.INGEST))
-    await do(inner, EndVodJob(OTHER, 1, VodJobEnd.COMPLETED, 2, result=VodResult(duration=22.5)))
+    await do(inner, MediaEvent.start_vod_job.on(OTHER, 1, VodWorkflow.INGEST))
+    await do(inner, MediaEvent.end_vod_job.on(OTHER, 1, VodJobEnd.COMPLETED, version=2, result=VodResult(duration=22.5)))
     code, _, error = await call(str(EVENT))
     assert (code, "has no playlist" in error) == (1, True)
     wanted = NewComposition(

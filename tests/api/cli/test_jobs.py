@@ -18,7 +18,7 @@ from api.cli.printable import printable
 from api.cli.remote.progress import retry_unavailable
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, StartVodJob
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import VodWorkflow
 from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
 from domain.job.handlers import JobSecrets
@@ -310,7 +310,7 @@ async def test_a_job_is_not_resumed_beside_another_one_of_its_event(call: Call, 
     commands: tuple[Command[Any], ...] = (
         AcceptJob(old, submission),
         AddOrUpdateEvent(event, {}, new=True),
-        StartVodJob(event, present, VodWorkflow.PACKAGE),
+        MediaEvent.start_vod_job.on(event, present, VodWorkflow.PACKAGE),
     )
     for command in commands:
         await engine.inner.executor.execute(command, invocation=Invocation.by("admin"))

@@ -12,7 +12,7 @@ import pytest
 from pydantic_core import from_json
 
 from api.wiring.core import Core
-from domain.event.commands import EndVodJob
+from domain.event.aggregate import MediaEvent
 from domain.event.values import VodJobEnd, VodResult, VodWorkflow
 from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event, version_of
 from tests.api.engine.jobs_given import request, single
@@ -135,7 +135,7 @@ async def test_webhooks_are_told_of_the_start_and_of_the_end(
     await add_webhook(http)
     number = (await submit(engine, "vod_capture", captured, publish=True)).json()["id"]
     result = VodResult(duration=3600.0, thumbnail="poster.jpg")
-    await do(inner, EndVodJob(UUID(captured), number, VodJobEnd.COMPLETED, 5, result=result))
+    await do(inner, MediaEvent.end_vod_job.on(UUID(captured), number, VodJobEnd.COMPLETED, version=5, result=result))
     await fed(inner).feed()
     rows = await inner.database.rows("SELECT payload FROM deliveries ORDER BY position")
     started, ended = (from_json(text) for (text,) in rows)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import StartVodJob
+from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, VodWorkflow
 from domain.kernel.clock import iso
 from tests.api.asking import add, add_flow, fields_of
@@ -29,7 +29,7 @@ async def was_live(
 ) -> str:
     """An Event that was live, and whose capture was asked for; it was to end a day and a millisecond ago."""
     key = (await add(http, eventState="LIVE_PUBLISHED", **{"scheduledEnd": TIME, **fields}))["id"]
-    await do(inner, StartVodJob(UUID(key), 7, workflow))
+    await do(inner, MediaEvent.start_vod_job.on(UUID(key), 7, workflow))
     assert (await http.put(f"/api/event/state/{key}", json={"state": state})).status_code == 200
     return str(key)
 

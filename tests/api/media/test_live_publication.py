@@ -11,7 +11,7 @@ import pytest
 
 from api.wiring.core import Core
 from api.wiring.services import services
-from domain.event.commands import RecordAudioInputs
+from domain.event.aggregate import MediaEvent
 from domain.event.values import AudioInput
 from domain.kernel.encryption import SecretCipher
 from tests.api.asking import UNKNOWN, add, assert_problem, last, topics
@@ -188,7 +188,7 @@ async def test_one_that_is_started_ahead_of_its_event_waits_for_it(http: httpx.A
 
 async def test_the_inputs_that_the_encoder_found_count_before_those_of_the_channel(http: httpx.AsyncClient, inner: Core) -> None:
     event, destination = await live_event(http), await youtube(http)
-    await do(inner, RecordAudioInputs(UUID(event), [AudioInput(id="fr")]))
+    await do(inner, MediaEvent.record_audio_inputs.on(UUID(event), [AudioInput(id="fr")]))
     await create(http, event, destination, audioInputId="fr")
     entry = {"destinationId": destination, "publicationJson": "{}", "audioInputId": "de"}
     refused = await http.post(f"{LIVE}/", json={"eventId": event, "publications": [entry]})

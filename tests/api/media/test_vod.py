@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import MeasureQuality
+from domain.event.aggregate import MediaEvent
 from domain.event.metadata_file import LARGEST
 from domain.event.values import WITH_METADATA, EventState, Quality, QualityOfSound, QualityReason, QualityVerdict
 from domain.kernel.ports import Invocation
@@ -152,7 +152,7 @@ async def test_the_quality_of_a_film_is_shown_once_it_was_checked(http: httpx.As
         sounds=(QualityOfSound(track=1, language="eng", integrated=-14.0, true_peak=-0.5),),
         duration=12.5,
     )
-    await inner.executor.execute(MeasureQuality(UUID(key), result), invocation=Invocation.by("system"))
+    await inner.executor.execute(MediaEvent.measure_quality.on(UUID(key), result), invocation=Invocation.by("system"))
     shown = (await http.get(path)).json()
     assert shown.pop("measuredAt", None), shown
     assert shown == {

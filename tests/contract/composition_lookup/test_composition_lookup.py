@@ -18,7 +18,8 @@ from domain.composition.commands import (
 )
 from domain.composition.ports import CompositionLookup, KnownEvents
 from domain.composition.values import CompositionKind
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
 from projections.composition.queries import CompositionQueries
@@ -52,7 +53,7 @@ HISTORY: tuple[Command[Any], ...] = (
     RemoveComposition(AGAIN, seen=2),
     *(AddOrUpdateEvent(key, {}) for key in (SOURCE, FIRST, SECOND)),
     *(AddOrUpdateEvent(key, {"vod_drm": True}) for key in (SOURCE, SECOND)),
-    DeleteEvent(SECOND),
+    MediaEvent.delete.on(SECOND),
 )
 
 

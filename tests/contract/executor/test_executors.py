@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.errors import (
@@ -220,7 +221,7 @@ async def test_links_need_a_target_and_keep_it(stage: Stage) -> None:
 
 async def test_a_restored_event_leaves_out_links_to_what_is_gone(stage: Stage) -> None:
     await given(stage, room(), tag(SKI, "ski"), AddOrUpdateEvent(EVENT, {"room_id": HALL, "tag_ids": (SKI,)}))
-    await given(stage, DeleteEvent(EVENT), DeleteRecord(HALL, Room), RestoreEvent(EVENT))
+    await given(stage, MediaEvent.delete.on(EVENT), DeleteRecord(HALL, Room), MediaEvent.restore.on(EVENT))
     assert await stage.links() == {(f"event:{EVENT}", f"tag:{SKI}")}
 
 

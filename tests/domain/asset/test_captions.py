@@ -96,7 +96,7 @@ async def test_another_text_of_the_same_language_kind_and_name_replaces_it(memor
     asset = (await captions.add(WANTED, invocation=ME)).aggregate
     assert memory.topics == ["job.accepted", "asset.caption_replaced"]
     assert (asset.key, asset.path, asset.jobs, asset.state, asset.size) == (str(KEY), PATH, (3, 17), AssetState.GENERATING, 7)
-    asset.complete(17, job_version=1, size=9, at=memory.now)
+    asset.complete(memory.now, 17, job_version=1, size=9)
     assert (asset.state, asset.size) == (AssetState.COMPLETED, 9)
 
 

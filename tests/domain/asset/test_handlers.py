@@ -17,8 +17,9 @@ from domain.asset.handlers import AssetHandlers, NewAsset, command_of
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, EndVodJob, StartVodJob
-from domain.event.values import EventState, VodJobEnd, VodResult, VodWorkflow
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Trigger, VodJobEnd, VodResult, VodWorkflow
 from domain.job.callbacks import JobCallbacks
 from domain.job.commands import AcceptJob, BreakJob
 from domain.job.handlers import JobHandlers
@@ -97,8 +98,8 @@ def discovered(key: UUID, path: str, size: int = 4) -> DiscoverAsset:
 async def captured(memory: Memory, *, start: datetime | None = None, duration: float | None = None) -> None:
     """Give the Event a VOD file with this start and duration."""
     times = {} if start is None else {"capture_vod_start": start}
-    end = EndVodJob(EVENT, 9, VodJobEnd.COMPLETED, 1, result=VodResult(duration=duration))
-    await memory.given(StartVodJob(EVENT, 9, VodWorkflow.CAPTURE, captured=times), end)
+    end = MediaEvent.end_vod_job.on(EVENT, 9, VodJobEnd.COMPLETED, version=1, result=VodResult(duration=duration))
+    await memory.given(MediaEvent.start_vod_job.on(EVENT, 9, VodWorkflow.CAPTURE, captured=times), end)
 
 
 async def asked(memory: Memory, files: MemoryMediaFiles, wanted: NewAsset) -> dict[str, Any]:
@@ -184,7 +185,7 @@ class TestTimes:
         image = replace(WANTED, times={"time": (NOW + timedelta(seconds=3)).isoformat()})
         with pytest.raises(Refused, match="carries no timecode"):
             await handlers(memory, files).request(image, invocation=ME)
-        await memory.given(ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
+        await memory.given(MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         assert (await asked(memory, files, image))["time"] == "00:00:03.000"
 
     @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_names_that_look_the_same_make_the_same_claim() -> None:
     for first, other in (("studio", "STUDIO"), ("studio10", "stud1olO"), ("ill", "1I1".lower()), ("news-0", "News-o")):
         assert likeness(first) == likeness(other)
         assert {
-            (claim.scope, claim.value) for name in (first, other) for claim in Client.register(name, ["viewer"], at=NOW).claims()
+            (claim.scope, claim.value) for name in (first, other) for claim in Client.register(name, NOW, ["viewer"]).claims()
         } == {("client.name", likeness(first))}
     assert likeness("studio-a") != likeness("studio-b")
 

@@ -17,14 +17,9 @@ from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges
 from domain.event.commands import (
     AddOrUpdateEvent,
-    ChangeEventState,
-    DeleteEvent,
-    EndVodJob,
-    RestoreEvent,
-    StartVodJob,
 )
 from domain.event.deletion import EventDeletion
-from domain.event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
+from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd, VodWorkflow
 from domain.job.aggregate import Job
 from domain.job.commands import BreakJob
 from domain.job.handlers import JobChanges, JobHandlers
@@ -222,28 +217,28 @@ class TestComposing:
         assert not memory.topics
 
     async def test_events_of_items_must_not_be_deleted(self, memory: Memory, handlers: CompositionHandlers) -> None:
-        await memory.given(DeleteEvent(SOURCE))
+        await memory.given(MediaEvent.delete.on(SOURCE))
         with pytest.raises(Malformed):
             await handlers.compose(FILM, invocation=ME)
 
     @pytest.mark.parametrize("wanted", [FILM, for_encoder()])
     async def test_a_deleted_event_gets_none(self, memory: Memory, handlers: CompositionHandlers, wanted: NewComposition) -> None:
-        await memory.given(DeleteEvent(EVENT))
+        await memory.given(MediaEvent.delete.on(EVENT))
         with pytest.raises(Conflict, match="restore it first"):
             await handlers.compose(wanted, invocation=ME)
 
     @pytest.mark.parametrize("start", [None, LATER])
     async def test_no_film_is_made_of_a_live_event(self, memory: Memory, handlers: CompositionHandlers, start: Any) -> None:
-        await memory.given(ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
+        await memory.given(MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         with pytest.raises(Refused, match="is live"):
             await handlers.compose(film(live_stream_start=start), invocation=ME)
         assert not memory.topics
 
     async def test_another_job_of_the_event_comes_first(self, memory: Memory, handlers: CompositionHandlers) -> None:
-        await memory.given(StartVodJob(EVENT, 3, VodWorkflow.PACKAGE))
+        await memory.given(MediaEvent.start_vod_job.on(EVENT, 3, VodWorkflow.PACKAGE))
         with pytest.raises(Conflict, match="is still producing files for this Event"):
             await handlers.compose(FILM, invocation=ME)
-        await memory.given(EndVodJob(EVENT, 3, VodJobEnd.COMPLETED, 4))
+        await memory.given(MediaEvent.end_vod_job.on(EVENT, 3, VodJobEnd.COMPLETED, version=4))
         await handlers.compose(FILM, invocation=ME)
         assert shown(memory)[0] is EventState.COMPOSE_GENERATING
 
@@ -284,7 +279,7 @@ class TestEnds:
 
     async def test_a_state_that_an_operator_set_stays(self, memory: Memory, handlers: CompositionHandlers) -> None:
         await handlers.compose(FILM, invocation=ME)
-        await memory.given(ChangeEventState(EVENT, EventState.SUSPENDED))
+        await memory.given(MediaEvent.change_state.on(EVENT, EventState.SUSPENDED, trigger=Trigger.OPERATOR))
         await complete(memory, 17)
         assert shown(memory) == (EventState.SUSPENDED, Mp4State.AVAILABLE)
 
@@ -309,8 +304,8 @@ class TestEnds:
         await handlers.compose(film(private=private), invocation=ME)
         await memory.given(BreakJob(17))
         await tell(memory, OutcomeKind.BROKEN, 17, version=2)
-        package = StartVodJob(EVENT, 3, VodWorkflow.PACKAGE, publish=not private)
-        await memory.given(package, EndVodJob(EVENT, 3, VodJobEnd.COMPLETED, 4))
+        package = MediaEvent.start_vod_job.on(EVENT, 3, VodWorkflow.PACKAGE, publish=not private)
+        await memory.given(package, MediaEvent.end_vod_job.on(EVENT, 3, VodJobEnd.COMPLETED, version=4))
         number = 17
         if again == "repeated":
             number = int((await jobs.rerun_job(17, invocation=ME)).aggregates[0].key)
@@ -405,7 +400,7 @@ class TestReplacing:
         with pytest.raises(Malformed):
             await handlers.replace(EVENT, CompositionKind.ENCODER, changes={"name": "b"}, invocation=ME)
         await handlers.replace(EVENT, CompositionKind.ENCODER, changes={"items": FILE.items}, invocation=ME)
-        await memory.given(ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
+        await memory.given(MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         made = (await handlers.replace(EVENT, CompositionKind.ENCODER, changes={"looped": True}, invocation=ME)).aggregate
         assert made.playlist == Playlist(items=FILE.items, looped=True)
         assert memory.topics == ["composition.playlist_replaced"]
@@ -492,7 +487,7 @@ class TestDeleting:
 
     async def test_what_is_not_there(self, memory: Memory, handlers: CompositionHandlers) -> None:
         await handlers.compose(for_encoder(), invocation=ME)
-        await memory.given(DeleteEvent(EVENT))
+        await memory.given(MediaEvent.delete.on(EVENT))
         for event in (UUID(int=77), OTHER, EVENT):
             with pytest.raises(Malformed):
                 await handlers.delete(event, invocation=ME)
@@ -520,7 +515,7 @@ class TestDeletedEvents:
         if start is None:
             assert job(memory, 17).state is JobState.BROKEN
             await tell(memory, OutcomeKind.BROKEN, 17)
-        await memory.given(RestoreEvent(EVENT))
+        await memory.given(MediaEvent.restore.on(EVENT))
         await handlers.generate_on_schedule(EVENT, LATER, invocation=ME)
         assert shown(memory)[0] is EventState.COMPOSE_ERROR
         assert ((await stored(memory)).reason, memory.topics) == ("the Event was deleted", [])
@@ -546,7 +541,7 @@ class TestDeletedEvents:
     async def test_one_that_waits_is_given_up_at_its_time(self, memory: Memory, handlers: CompositionHandlers) -> None:
         """The deletion did not know of the playlist."""
         await handlers.compose(film(live_stream_start=LATER), invocation=ME)
-        await memory.given(DeleteEvent(EVENT))
+        await memory.given(MediaEvent.delete.on(EVENT))
         await handlers.generate_on_schedule(EVENT, LATER, invocation=ME)
         assert memory.topics == ["composition.generation_failed"]
 

@@ -222,7 +222,7 @@ def test_channel_and_profile_do_not_change_while_provisioning(state: ProvisionSt
     provision = ProvisionSummary(state=state, infrastructure_key="k", provisioned_at=NOW)
     root = an_event(fact(events.ProvisionStateChanged, provision=provision)).root
     assert root is not None
-    root.amend({**HELD, "title": "Semi-final"}, at=NOW)
+    root.amend(NOW, {**HELD, "title": "Semi-final"})
     changed = {name for event in root.collect_events() if isinstance(event, DomainEvent) for name in event.facts()}
     assert changed == ({"title"} if state is ProvisionState.PROVISIONING else {"title", *HELD})
 
@@ -230,9 +230,9 @@ def test_channel_and_profile_do_not_change_while_provisioning(state: ProvisionSt
 def test_a_channel_can_be_cleared_only_after_the_stream() -> None:
     root = an_event(fact(events.ChannelAssigned, channel_id=HALL)).root
     assert root is not None
-    root.change_state(EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR, at=NOW)
-    root.amend({"channel_id": None}, at=NOW)
+    root.change_state(NOW, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR)
+    root.amend(NOW, {"channel_id": None})
     assert root.details.channel_id == HALL
-    root.change_state(EventState.STOPPED, trigger=Trigger.OPERATOR, at=NOW)
-    root.amend({"channel_id": None}, at=NOW)
+    root.change_state(NOW, EventState.STOPPED, trigger=Trigger.OPERATOR)
+    root.amend(NOW, {"channel_id": None})
     assert root.details.channel_id is None

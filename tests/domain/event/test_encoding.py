@@ -9,19 +9,6 @@ import pytest
 
 from domain.event import events
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import (
-    ChangeEventState,
-    DeleteEvent,
-    EndEventOnSchedule,
-    ForceStopEvent,
-    RecordAudioInputs,
-    RecordEncoderFailure,
-    RecordEncoderStart,
-    RecordEncoderStop,
-    ReleaseChannel,
-    RestoreEvent,
-    TakeChannel,
-)
 from domain.event.values import AudioInput, EventState, Trigger
 from domain.kernel.aggregate import Claim
 from domain.kernel.command import Command
@@ -40,8 +27,8 @@ ENCODING = fact(events.EncoderStarted, session=SESSION)
 ENGLISH = AudioInput(id="a1", name="English", index=0, language="en")
 
 
-def take(order: int = 3, channel_id: UUID = HALL) -> TakeChannel:
-    return TakeChannel(KEY, channel_id, order)
+def take(order: int = 3, channel_id: UUID = HALL) -> Command[MediaEvent]:
+    return MediaEvent.take_channel.on(KEY, channel_id, order=order)
 
 
 def started(*since: Fact) -> Scenario[MediaEvent]:
@@ -96,7 +83,9 @@ class TestTaking:
             "repeated after the release",
         ],
     )
-    def test_an_order_that_is_out_of_date_changes_nothing(self, scenario: Scenario[MediaEvent], command: TakeChannel) -> None:
+    def test_an_order_that_is_out_of_date_changes_nothing(
+        self, scenario: Scenario[MediaEvent], command: Command[MediaEvent]
+    ) -> None:
         scenario.when(command).then_nothing()
 
     def test_the_next_order_takes_a_channel_that_was_released(self) -> None:
@@ -115,51 +104,57 @@ class TestTaking:
 
 class TestReleasing:
     def test_a_stop_releases_the_channel_in_the_same_append(self) -> None:
-        event = on_air().when(ChangeEventState(KEY, STOPPED)).then(moved(UNPUBLISHED, STOPPED, **ends()), RELEASED)
+        event = (
+            on_air()
+            .when(MediaEvent.change_state.on(KEY, STOPPED, trigger=Trigger.OPERATOR))
+            .then(moved(UNPUBLISHED, STOPPED, **ends()), RELEASED)
+        )
         assert event.claims() == frozenset()
 
     def test_the_end_of_the_schedule_releases_it_too(self) -> None:
-        scheduled = EndEventOnSchedule(KEY, THEN)
+        scheduled = MediaEvent.end_on_schedule.on(KEY, THEN)
         history = (fact(events.Rescheduled, scheduled_end=THEN), fact(events.AutomationChanged, auto_end=True))
         event = an_event(ON_HALL, *history, went(PRE_LIVE, UNPUBLISHED, Trigger.SCHEDULE), TAKEN).when(scheduled)
         event.then(went(UNPUBLISHED, STOPPED, Trigger.SCHEDULE, **ends()), RELEASED)
 
     @pytest.mark.parametrize("state", [EventState.SUSPENDED, EventState.VOD_PRIVATE, EventState.LIVE_STOPPING])
     def test_no_other_state_does(self, state: EventState) -> None:
-        assert on_air().when(ChangeEventState(KEY, state)).then(moved(UNPUBLISHED, state)).claims()
+        assert (
+            on_air().when(MediaEvent.change_state.on(KEY, state, trigger=Trigger.OPERATOR)).then(moved(UNPUBLISHED, state)).claims()
+        )
 
     def test_a_forced_stop_releases_the_channel_of_a_stopped_event_too(self) -> None:
         stopped = went(UNPUBLISHED, STOPPED, Trigger.METADATA)
-        on_air(stopped).when(ForceStopEvent(KEY)).then(fact(events.ForceStopped, previous=STOPPED), RELEASED)
+        on_air(stopped).when(MediaEvent.force_stop.on(KEY)).then(fact(events.ForceStopped, previous=STOPPED), RELEASED)
 
     def test_a_deletion_releases_the_channel_and_a_restoration_does_not_take_it_again(self) -> None:
-        on_air().when(DeleteEvent(KEY)).then(RELEASED, fact(events.Deleted))
-        restored = on_air(RELEASED, fact(events.Deleted)).when(RestoreEvent(KEY)).then(fact(events.Restored))
+        on_air().when(MediaEvent.delete.on(KEY)).then(RELEASED, fact(events.Deleted))
+        restored = on_air(RELEASED, fact(events.Deleted)).when(MediaEvent.restore.on(KEY)).then(fact(events.Restored))
         assert restored.claims() == frozenset()
 
     def test_a_release_keeps_the_state_and_is_for_one_channel(self) -> None:
-        assert on_air().when(ReleaseChannel(KEY, HALL)).then(RELEASED).details.state is UNPUBLISHED
-        on_air().when(ReleaseChannel(KEY, PLAZA)).then_nothing()
-        on_air(RELEASED).when(ReleaseChannel(KEY, HALL)).then_nothing()
+        assert on_air().when(MediaEvent.release_channel.on(KEY, HALL)).then(RELEASED).details.state is UNPUBLISHED
+        on_air().when(MediaEvent.release_channel.on(KEY, PLAZA)).then_nothing()
+        on_air(RELEASED).when(MediaEvent.release_channel.on(KEY, HALL)).then_nothing()
 
 
 class TestSessions:
     def test_starts_and_stops_are_recorded_once(self) -> None:
-        on_air().when(RecordEncoderStart(KEY, SESSION)).then(ENCODING)
-        on_air(ENCODING).when(RecordEncoderStart(KEY, SESSION)).then_nothing()
-        on_air(RELEASED).when(RecordEncoderStart(KEY, SESSION)).then_nothing()
+        on_air().when(MediaEvent.record_encoder_start.on(KEY, SESSION)).then(ENCODING)
+        on_air(ENCODING).when(MediaEvent.record_encoder_start.on(KEY, SESSION)).then_nothing()
+        on_air(RELEASED).when(MediaEvent.record_encoder_start.on(KEY, SESSION)).then_nothing()
         stopped = fact(events.EncoderStopped, session=SESSION, reason="")
-        on_air(ENCODING, RELEASED).when(RecordEncoderStop(KEY, SESSION)).then(stopped)
-        on_air(ENCODING, stopped).when(RecordEncoderStop(KEY, SESSION)).then_nothing()
+        on_air(ENCODING, RELEASED).when(MediaEvent.record_encoder_stop.on(KEY, SESSION)).then(stopped)
+        on_air(ENCODING, stopped).when(MediaEvent.record_encoder_stop.on(KEY, SESSION)).then_nothing()
 
     def test_the_stop_of_an_earlier_session_says_nothing_of_the_present_one(self) -> None:
         later = fact(events.EncoderStarted, session=SESSION + 1)
-        on_air(ENCODING, later).when(RecordEncoderStop(KEY, SESSION)).then_nothing()
-        on_air(ENCODING, later).when(RecordEncoderStart(KEY, SESSION)).then_nothing()
+        on_air(ENCODING, later).when(MediaEvent.record_encoder_stop.on(KEY, SESSION)).then_nothing()
+        on_air(ENCODING, later).when(MediaEvent.record_encoder_start.on(KEY, SESSION)).then_nothing()
 
     def test_an_encoder_that_is_given_up_frees_the_channel(self) -> None:
         failed = fact(events.EncoderFailed, session=SESSION, reason="it ended with exit code 1")
-        command = RecordEncoderFailure(KEY, 4, SESSION, "it ended with exit code 1")
+        command = MediaEvent.record_encoder_failure.on(KEY, 4, session=SESSION, reason="it ended with exit code 1")
         event = on_air(ENCODING).when(command).then(failed, RELEASED)
         assert event.details.state is UNPUBLISHED
         assert event.claims() == frozenset()
@@ -168,20 +163,20 @@ class TestSessions:
     def test_the_failure_of_an_earlier_order_does_not_end_a_later_one(self) -> None:
         taken = fact(events.ChannelTaken, channel_id=HALL, order=7)
         again = (RELEASED, moved(UNPUBLISHED, STOPPED), moved(STOPPED, UNPUBLISHED), taken)
-        on_air(*again).when(RecordEncoderFailure(KEY, 4, SESSION, "late")).then_nothing()
+        on_air(*again).when(MediaEvent.record_encoder_failure.on(KEY, 4, session=SESSION, reason="late")).then_nothing()
 
     @pytest.mark.parametrize(
         "command",
         [
-            RecordEncoderStart(KEY, SESSION),
-            RecordEncoderFailure(KEY, 4, None, "no encoder"),
-            TakeChannel(KEY, HALL, 3),
-            ReleaseChannel(KEY, HALL),
-            ForceStopEvent(KEY),
+            MediaEvent.record_encoder_start.on(KEY, SESSION),
+            MediaEvent.record_encoder_failure.on(KEY, 4, session=None, reason="no encoder"),
+            MediaEvent.take_channel.on(KEY, HALL, order=3),
+            MediaEvent.release_channel.on(KEY, HALL),
+            MediaEvent.force_stop.on(KEY),
         ],
     )
     def test_none_of_it_moves_the_etag(self, command: Command[MediaEvent]) -> None:
-        scenario = started() if isinstance(command, TakeChannel) else on_air(moved(UNPUBLISHED, STOPPED))
+        scenario = started() if command == take() else on_air(moved(UNPUBLISHED, STOPPED))
         before = scenario.root
         event = scenario.when(command)
         assert event.refusal is None
@@ -191,22 +186,22 @@ class TestSessions:
         assert (event.after.shown_version, event.after.shown_on) == (before.shown_version, THEN)
 
     def test_an_unknown_event_has_no_encoder(self) -> None:
-        assert nothing().when(RecordEncoderStart(KEY, SESSION)).then_refused(NotFound).key == str(KEY)
+        assert nothing().when(MediaEvent.record_encoder_start.on(KEY, SESSION)).then_refused(NotFound).key == str(KEY)
 
     def test_a_session_of_a_deleted_event_still_ends(self) -> None:
         scenario = on_air(ENCODING, RELEASED, fact(events.Deleted))
-        scenario.when(RecordEncoderStop(KEY, SESSION)).then(fact(events.EncoderStopped, session=SESSION, reason=""))
+        scenario.when(MediaEvent.record_encoder_stop.on(KEY, SESSION)).then(fact(events.EncoderStopped, session=SESSION, reason=""))
 
 
 class TestAudioInputs:
     def test_other_inputs_are_recorded_and_the_same_are_not(self) -> None:
         ended = fact(events.AudioInputsChanged, audio_inputs=(ENGLISH,))
-        event = on_air().when(RecordAudioInputs(KEY, [ENGLISH])).then(ended)
+        event = on_air().when(MediaEvent.record_audio_inputs.on(KEY, [ENGLISH])).then(ended)
         assert event.details.audio_inputs == (ENGLISH,)
         assert event.shown_on == THEN
-        on_air(ended).when(RecordAudioInputs(KEY, [ENGLISH])).then_nothing()
-        on_air(ended).when(RecordAudioInputs(KEY, [])).then(fact(events.AudioInputsChanged, audio_inputs=()))
+        on_air(ended).when(MediaEvent.record_audio_inputs.on(KEY, [ENGLISH])).then_nothing()
+        on_air(ended).when(MediaEvent.record_audio_inputs.on(KEY, [])).then(fact(events.AudioInputsChanged, audio_inputs=()))
 
     def test_nothing_is_recorded_where_there_was_none_and_is_none(self) -> None:
-        on_air().when(RecordAudioInputs(KEY, [])).then_nothing()
-        on_air(RELEASED, fact(events.Deleted)).when(RecordAudioInputs(KEY, [ENGLISH])).then_nothing()
+        on_air().when(MediaEvent.record_audio_inputs.on(KEY, [])).then_nothing()
+        on_air(RELEASED, fact(events.Deleted)).when(MediaEvent.record_audio_inputs.on(KEY, [ENGLISH])).then_nothing()

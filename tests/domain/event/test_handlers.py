@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from domain.event import events as facts
+from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges, PatchStep, TagName
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
-from domain.event.deletion import CompositionEnd, EventDeletion
+from domain.event.commands import AddOrUpdateEvent, flow_task
 from domain.event.handlers import EventHandlers
 from domain.event.values import EventState, Mp4State, Trigger
 from domain.kernel.cause import Cause
@@ -25,7 +25,7 @@ from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
 from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.domain.memory import Memory
-from tests.domain.scenario import NOW, fact
+from tests.domain.scenario import fact
 
 KEY, HALL, SKI, NEWS, FREE = (UUID(int=number) for number in range(1, 6))
 ME = Invocation.by("me")
@@ -296,8 +296,8 @@ class TestWhileStreaming:
 class TestOtherUseCases:
     async def test_a_flow_task_is_set_on_a_new_or_an_existing_event(self, memory: Memory, handlers: EventHandlers) -> None:
         await memory.given(event())
-        task: dict[str, Any] = {"state": EventState.VOD_PRIVATE, "mp4_state": Mp4State.AVAILABLE, "invocation": ME}
-        old, new = await handlers.add_flow_task(KEY, "{}", **task), await handlers.add_flow_task(None, "{}", **task)
+        task: dict[str, Any] = {"state": EventState.VOD_PRIVATE, "mp4_state": Mp4State.AVAILABLE}
+        old, new = [await memory.executor.execute(flow_task(key, "{}", **task), invocation=ME) for key in (KEY, None)]
         assert old.aggregate.key == str(KEY) != new.aggregate.key
         assert memory.topics == [
             "event.flow_task_changed",
@@ -309,39 +309,10 @@ class TestOtherUseCases:
         ]
         assert {entry.facts["trigger"] for entry in memory.happened if entry.event is facts.StateChanged} == {Trigger.FLOW}
 
-    async def test_the_dvr_window_is_set_and_cleared(self, memory: Memory, handlers: EventHandlers) -> None:
-        await memory.given(event())
-        assert (await handlers.set_dvr_window_length(KEY, 60, invocation=ME)).aggregate.details.dvr_length == 60
-        assert (await handlers.set_dvr_window_length(KEY, None, invocation=ME)).aggregate.details.dvr_length is None
-
-    async def test_state_changes_notification_and_deletion(self, memory: Memory, handlers: EventHandlers) -> None:
-        await memory.given(event())
-        await handlers.change_event_state(KEY, EventState.LIVE_PUBLISHED, invocation=ME)
-        await handlers.force_stop_event(KEY, invocation=ME)
-        await handlers.change_event_state(KEY, EventState.VOD_PRIVATE, invocation=ME)
-        await handlers.change_event_protection(KEY, EventState.VOD_PUBLIC, invocation=ME)
-        await handlers.force_notification(KEY, invocation=ME)
-        deletion = EventDeletion(memory.executor, memory.load, compositions=NoCompositions(), clock=lambda: NOW)
-        await deletion.delete(KEY, invocation=ME)
-        await handlers.restore_event(KEY, invocation=ME)
-        assert memory.topics == [
-            "event.state_changed",
-            "event.force_stopped",
-            "event.state_changed",
-            "event.state_changed",
-            "event.notification_forced",
-            "event.deleted",
-            "event.restored",
-        ]
-
     async def test_an_event_is_restored_although_its_room_is_deleted(self, memory: Memory, handlers: EventHandlers) -> None:
-        await memory.given(room(HALL), event(room_id=HALL), DeleteEvent(KEY), DeleteRecord(HALL, Room))
-        assert (await handlers.restore_event(KEY, invocation=ME)).aggregate.details.room_id == HALL
-
-
-class NoCompositions:
-    async def ending(self, event_id: UUID) -> CompositionEnd:
-        return CompositionEnd()
+        await memory.given(room(HALL), event(room_id=HALL), MediaEvent.delete.on(KEY), DeleteRecord(HALL, Room))
+        restored = await memory.executor.execute(MediaEvent.restore.on(KEY), invocation=ME)
+        assert restored.aggregate.details.room_id == HALL
 
 
 class TestRepeats:

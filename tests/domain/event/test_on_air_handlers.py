@@ -8,9 +8,9 @@ import pytest
 
 from domain.event import events
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.on_air_handlers import ChannelOrder, OnAirHandlers, OrderKind
-from domain.event.values import EventState
+from domain.event.values import EventState, Trigger
 from domain.kernel.ports import Invocation
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
@@ -44,7 +44,7 @@ async def started(memory: Memory, key: UUID, channel_id: UUID = MAIN) -> Channel
 
 
 async def changed(memory: Memory, key: UUID, state: EventState) -> ChannelOrder:
-    outcome = await memory.executor.execute(ChangeEventState(key, state), invocation=ME)
+    outcome = await memory.executor.execute(MediaEvent.change_state.on(key, state, trigger=Trigger.OPERATOR), invocation=ME)
     versions = [entry.event.originator_version for entry in memory.log.entries if isinstance(entry.event, events.StateChanged)]
     assert outcome.position is not None
     return ChannelOrder(kind=OrderKind.TAKE, event_id=key, order=versions[-1])

@@ -9,7 +9,6 @@ import pytest
 
 from domain.event import events
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import ReachProvisionTime, ReachTerminationTime
 from domain.event.values import EventDetails
 from domain.kernel.errors import PlanOutdated
 from domain.provision.values import ProvisionState, ProvisionSummary
@@ -49,25 +48,25 @@ SHOWN = fact(events.ProvisionStateChanged, provision=ASKED)
 
 
 def test_the_time_and_what_it_asked_for_are_kept_together() -> None:
-    event = planned().when(ReachProvisionTime(KEY, PROVISION, ASKED)).then(provisioned(), SHOWN)
+    event = planned().when(MediaEvent.reach_provision_time.on(KEY, PROVISION, ASKED)).then(provisioned(), SHOWN)
     assert (event.details.auto_provision_at, event.details.auto_terminate_at) == (None, TERMINATE)
-    event = planned().when(ReachTerminationTime(KEY, TERMINATE, ASKED)).then(terminated(), SHOWN)
+    event = planned().when(MediaEvent.reach_termination_time.on(KEY, TERMINATE, ASKED)).then(terminated(), SHOWN)
     assert (event.details.auto_provision_at, event.details.auto_terminate_at) == (PROVISION, None)
 
 
 def test_a_time_at_which_nothing_is_to_be_done_is_kept_too() -> None:
-    planned().when(ReachProvisionTime(KEY, PROVISION)).then(provisioned())
-    planned().when(ReachTerminationTime(KEY, TERMINATE)).then(terminated())
+    planned().when(MediaEvent.reach_provision_time.on(KEY, PROVISION)).then(provisioned())
+    planned().when(MediaEvent.reach_termination_time.on(KEY, TERMINATE)).then(terminated())
 
 
 def test_the_time_counts_and_not_its_offset() -> None:
     east = PROVISION.astimezone(timezone(timedelta(hours=9)))
-    planned().when(ReachProvisionTime(KEY, east)).then(provisioned(east))
+    planned().when(MediaEvent.reach_provision_time.on(KEY, east)).then(provisioned(east))
 
 
 def test_it_is_not_shown_as_a_change_of_the_event() -> None:
     before = details(planned())
-    after = planned().when(ReachProvisionTime(KEY, PROVISION)).then(provisioned())
+    after = planned().when(MediaEvent.reach_provision_time.on(KEY, PROVISION)).then(provisioned())
     assert after.shown_version < after.version
     assert after.details.scheduled_provision_at == before.scheduled_provision_at
 
@@ -86,15 +85,15 @@ def test_it_is_not_shown_as_a_change_of_the_event() -> None:
 )
 def test_what_has_changed_meanwhile_is_looked_at_again(name: str, since: Fact) -> None:
     """The commands of the append were made for the Event as it was before the change."""
-    planned(since).when(ReachProvisionTime(KEY, PROVISION, ASKED)).then_refused(PlanOutdated)
-    planned(since).when(ReachTerminationTime(KEY, TERMINATE, ASKED)).then_refused(PlanOutdated)
+    planned(since).when(MediaEvent.reach_provision_time.on(KEY, PROVISION, ASKED)).then_refused(PlanOutdated)
+    planned(since).when(MediaEvent.reach_termination_time.on(KEY, TERMINATE, ASKED)).then_refused(PlanOutdated)
 
 
 def test_once_for_each_time() -> None:
     done = planned(provisioned(), terminated())
     assert (details(done).auto_provision_at, details(done).auto_terminate_at) == (None, None)
-    done.when(ReachProvisionTime(KEY, PROVISION, ASKED)).then_refused(PlanOutdated)
-    done.when(ReachTerminationTime(KEY, TERMINATE, ASKED)).then_refused(PlanOutdated)
+    done.when(MediaEvent.reach_provision_time.on(KEY, PROVISION, ASKED)).then_refused(PlanOutdated)
+    done.when(MediaEvent.reach_termination_time.on(KEY, TERMINATE, ASKED)).then_refused(PlanOutdated)
     moved = fact(events.ProvisioningPlanChanged, scheduled_provision_at=PROVISION + HOUR, scheduled_terminate_at=TERMINATE + HOUR)
     again = details(planned(provisioned(), terminated(), moved))
     assert (again.auto_provision_at, again.auto_terminate_at) == (PROVISION + HOUR, TERMINATE + HOUR)
@@ -102,12 +101,14 @@ def test_once_for_each_time() -> None:
 
 def test_an_event_that_was_restored_is_provisioned_at_a_time_to_come_only() -> None:
     restored = (fact(events.Deleted), fact(events.Restored))
-    planned(*restored).when(ReachProvisionTime(KEY, PROVISION)).then(provisioned())
+    planned(*restored).when(MediaEvent.reach_provision_time.on(KEY, PROVISION)).then(provisioned())
     passed = planned(*restored, scheduled_provision_at=THEN)
     assert (details(passed).auto_provision_at, details(passed).auto_terminate_at) == (None, TERMINATE)
-    passed.when(ReachProvisionTime(KEY, THEN, ASKED)).then_refused(PlanOutdated)
+    passed.when(MediaEvent.reach_provision_time.on(KEY, THEN, ASKED)).then_refused(PlanOutdated)
     again = fact(events.ProvisioningPlanChanged, scheduled_provision_at=PROVISION)
-    planned(*restored, again, scheduled_provision_at=THEN).when(ReachProvisionTime(KEY, PROVISION)).then(provisioned())
+    planned(*restored, again, scheduled_provision_at=THEN).when(MediaEvent.reach_provision_time.on(KEY, PROVISION)).then(
+        provisioned()
+    )
 
 
 @pytest.mark.parametrize(

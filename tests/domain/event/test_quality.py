@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from domain.event import events
-from domain.event.commands import EndVodJob, MeasureQuality, RestoreEvent
+from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Mp4State, Quality, QualityVerdict, VodJobEnd, VodWorkflow
 from domain.event.vod_jobs import vod_command
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.kernel.errors import NotFound
 from tests.domain.event.events_given import KEY, an_event, in_state, nothing
 from tests.domain.event.test_vod_jobs import begun, end, mp4, over, went
-from tests.domain.scenario import NOW, Fact, fact
+from tests.domain.scenario import NOW, Fact, arguments_of, fact
 
 INGEST = VodWorkflow.INGEST
 INGESTING, PRIVATE, PUBLIC = EventState.VOD_INGESTING, EventState.VOD_PRIVATE, EventState.VOD_PUBLIC
@@ -48,26 +48,26 @@ def test_a_film_that_fails_stays_private_where_the_profile_says_so(result: Quali
 
 def test_a_film_that_fails_takes_an_event_from_the_public() -> None:
     failing = quality(job=9)
-    public = in_state(PUBLIC).when(MeasureQuality(KEY, failing))
+    public = in_state(PUBLIC).when(MediaEvent.measure_quality.on(KEY, failing))
     assert public.then(measured(failing), went(PUBLIC, PRIVATE)).details.quality is not None
 
 
 @pytest.mark.parametrize("state", [PRIVATE, EventState.STOPPED, EventState.PRE_LIVE])
 def test_a_check_changes_no_other_state(state: EventState) -> None:
     failing = quality(job=9)
-    in_state(state).when(MeasureQuality(KEY, failing)).then(measured(failing))
+    in_state(state).when(MediaEvent.measure_quality.on(KEY, failing)).then(measured(failing))
 
 
 def test_a_check_that_is_told_again_changes_nothing() -> None:
     failing = quality("pass", job=9)
-    in_state(PRIVATE, measured(failing)).when(MeasureQuality(KEY, failing)).then_nothing()
+    in_state(PRIVATE, measured(failing)).when(MediaEvent.measure_quality.on(KEY, failing)).then_nothing()
 
 
 def test_who_makes_it_public_all_the_same_is_obeyed() -> None:
     """The check is told again when the consumer begins anew."""
     failing = quality(job=9)
     in_state(PUBLIC, measured(failing), went(PUBLIC, PRIVATE), went(PRIVATE, PUBLIC)).when(
-        MeasureQuality(KEY, failing)
+        MediaEvent.measure_quality.on(KEY, failing)
     ).then_nothing()
 
 
@@ -85,7 +85,7 @@ def test_a_film_that_fails_is_private_after_a_restore_too() -> None:
     deleted.then(over(VodJobEnd.COMPLETED, **asked), measured(failing))
     after = (
         in_state(EventState.PRE_VOD, *ingesting, over(VodJobEnd.COMPLETED, **asked), measured(failing))
-        .when(RestoreEvent(KEY))
+        .when(MediaEvent.restore.on(KEY))
         .after
     )
     assert after is not None
@@ -100,8 +100,8 @@ def test_a_film_that_is_packaged_again_is_the_same() -> None:
 
 
 def test_there_must_be_an_event() -> None:
-    nothing().when(MeasureQuality(KEY, quality())).then_refused(NotFound)
-    an_event(fact(events.Deleted)).when(MeasureQuality(KEY, quality())).then_nothing()
+    nothing().when(MediaEvent.measure_quality.on(KEY, quality())).then_refused(NotFound)
+    an_event(fact(events.Deleted)).when(MediaEvent.measure_quality.on(KEY, quality())).then_nothing()
 
 
 def outcome(**metadata: Any) -> JobOutcome:
@@ -113,18 +113,16 @@ TOLD = {"job": 99, "profile": "a85", "verdict": "warn", "sounds": [{"track": 1, 
 
 def test_the_end_of_a_check_tells_the_event() -> None:
     command = vod_command(str(KEY), outcome(quality_check=TOLD))
-    assert isinstance(command, MeasureQuality)
-    assert (command.quality.job, command.quality.verdict, command.quality.sounds[0].integrated) == (7, "warn", -24.0)
+    quality = arguments_of(command, MediaEvent.measure_quality)["quality"]
+    assert (quality.job, quality.verdict, quality.sounds[0].integrated) == (7, "warn", -24.0)
 
 
 def test_the_end_of_an_ingest_tells_the_event() -> None:
     command = vod_command(str(KEY), outcome(quality=TOLD, duration=1.0))
-    assert isinstance(command, EndVodJob)
-    assert command.quality is not None
+    assert arguments_of(command, MediaEvent.end_vod_job)["quality"] is not None
 
 
 @pytest.mark.parametrize("reported", [None, [], {}, {"profile": "a85"}, {**TOLD, "verdict": "splendid"}])
 def test_what_another_package_says_of_quality_is_read_tolerantly(reported: object) -> None:
     command = vod_command(str(KEY), outcome(quality=reported))
-    assert isinstance(command, EndVodJob)
-    assert command.quality is None
+    assert arguments_of(command, MediaEvent.end_vod_job)["quality"] is None

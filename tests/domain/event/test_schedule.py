@@ -8,8 +8,9 @@ import pytest
 
 from domain.event import events
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, EndEventOnSchedule, StartEventOnSchedule
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import LIVE, STREAMING, EventDetails, EventState, Trigger
+from domain.kernel.command import Command
 from tests.domain.event.events_given import KEY, an_event, moved
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact
 
@@ -28,12 +29,12 @@ def by_schedule(previous: EventState, state: EventState, **times: datetime) -> F
     return fact(events.StateChanged, state=state, previous=previous, trigger=Trigger.SCHEDULE, **times)
 
 
-def start(scheduled: datetime = START, end: datetime | None = END) -> StartEventOnSchedule:
-    return StartEventOnSchedule(KEY, scheduled, end)
+def start(scheduled: datetime = START, end: datetime | None = END) -> Command[MediaEvent]:
+    return MediaEvent.start_on_schedule.on(KEY, scheduled, scheduled_end=end)
 
 
-def end(scheduled: datetime = END) -> EndEventOnSchedule:
-    return EndEventOnSchedule(KEY, scheduled)
+def end(scheduled: datetime = END) -> Command[MediaEvent]:
+    return MediaEvent.end_on_schedule.on(KEY, scheduled)
 
 
 def details(scenario: Scenario[MediaEvent]) -> EventDetails:
@@ -174,12 +175,12 @@ class TestEnd:
 
     @pytest.mark.parametrize("state", sorted(STREAMING))
     def test_who_goes_live_after_the_scheduled_end_stays_live(self, state: EventState) -> None:
-        late = planned(end=NOW - timedelta(minutes=1)).when(ChangeEventState(KEY, state))
+        late = planned(end=NOW - timedelta(minutes=1)).when(MediaEvent.change_state.on(KEY, state, trigger=Trigger.OPERATOR))
         assert late.after is not None
         assert late.after.details.auto_end_at is None
 
     def test_who_publishes_after_the_scheduled_end_does_not_keep_it_live(self) -> None:
-        published = planned(STARTED, end=THEN).when(ChangeEventState(KEY, PUBLISHED))
+        published = planned(STARTED, end=THEN).when(MediaEvent.change_state.on(KEY, PUBLISHED, trigger=Trigger.OPERATOR))
         assert published.after is not None
         assert published.after.details.auto_end_at == THEN
 

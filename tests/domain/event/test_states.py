@@ -9,7 +9,7 @@ import pytest
 
 from domain.event import events
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddFlowTask, ChangeEventProtection, ChangeEventState, ForceStopEvent
+from domain.event.commands import flow_task
 from domain.event.values import EventDetails, EventState, Mp4State, Trigger
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused
@@ -21,8 +21,8 @@ STOPPED, PRIVATE, PUBLIC = EventState.STOPPED, EventState.VOD_PRIVATE, EventStat
 QUIET = [state for state in EventState if state not in (UNPUBLISHED, PUBLISHED, STOPPED)]
 
 
-def go(state: EventState) -> ChangeEventState:
-    return ChangeEventState(KEY, state)
+def go(state: EventState) -> Command[MediaEvent]:
+    return MediaEvent.change_state.on(KEY, state, trigger=Trigger.OPERATOR)
 
 
 @pytest.mark.parametrize("state", [state for state in QUIET if state is not PRE_LIVE])
@@ -108,9 +108,9 @@ def test_the_times_that_a_state_sets(history: list[Any], state: EventState, time
 def test_a_command_on_an_unknown_or_deleted_event_is_refused() -> None:
     commands: list[Command[MediaEvent]] = [
         go(PUBLISHED),
-        ForceStopEvent(KEY),
-        ChangeEventProtection(KEY, PUBLIC),
-        AddFlowTask(KEY, "{}"),
+        MediaEvent.force_stop.on(KEY),
+        MediaEvent.change_protection.on(KEY, PUBLIC),
+        flow_task(KEY, "{}"),
     ]
     for command in commands:
         nothing().when(command).then_refused(NotFound)
@@ -120,7 +120,7 @@ def test_a_command_on_an_unknown_or_deleted_event_is_refused() -> None:
 class TestForceStop:
     def test_it_stops_an_event_that_is_live_and_sets_its_ends(self) -> None:
         given = an_event(moved(PRE_LIVE, PUBLISHED, actual_live_start=THEN, published_start=THEN))
-        stopped = given.when(ForceStopEvent(KEY)).then(
+        stopped = given.when(MediaEvent.force_stop.on(KEY)).then(
             fact(events.ForceStopped, previous=PUBLISHED, actual_live_end=NOW, published_end=NOW)
         )
         assert stopped.details.state is STOPPED
@@ -128,12 +128,14 @@ class TestForceStop:
 
     def test_it_is_recorded_for_a_stopped_event_because_the_encoder_may_run(self) -> None:
         given = an_event(moved(PRE_LIVE, STOPPED, actual_live_end=THEN))
-        stopped = given.when(ForceStopEvent(KEY)).then(fact(events.ForceStopped, previous=STOPPED))
+        stopped = given.when(MediaEvent.force_stop.on(KEY)).then(fact(events.ForceStopped, previous=STOPPED))
         assert stopped.details.actual_live_end == THEN
 
     @pytest.mark.parametrize("state", [state for state in EventState if state is not STOPPED])
     def test_it_stops_any_state(self, state: EventState) -> None:
-        stopped = in_state(state).when(ForceStopEvent(KEY)).then(fact(events.ForceStopped, previous=state, actual_live_end=NOW))
+        stopped = (
+            in_state(state).when(MediaEvent.force_stop.on(KEY)).then(fact(events.ForceStopped, previous=state, actual_live_end=NOW))
+        )
         assert stopped.details.state is STOPPED
 
 
@@ -142,31 +144,31 @@ class TestProtection:
     def test_it_moves_an_on_demand_event_between_private_and_public(self, before: EventState, after: EventState) -> None:
         event = (
             in_state(before)
-            .when(ChangeEventProtection(KEY, after))
+            .when(MediaEvent.change_protection.on(KEY, after))
             .then(fact(events.StateChanged, state=after, previous=before, trigger=Trigger.PROTECTION))
         )
         assert event.details.state is after
 
     @pytest.mark.parametrize("state", [PRIVATE, PUBLIC])
     def test_the_same_protection_changes_nothing(self, state: EventState) -> None:
-        in_state(state).when(ChangeEventProtection(KEY, state)).then_nothing()
+        in_state(state).when(MediaEvent.change_protection.on(KEY, state)).then_nothing()
 
     @pytest.mark.parametrize("state", [state for state in EventState if state not in (PRIVATE, PUBLIC)])
     def test_an_event_that_is_not_on_demand_is_refused(self, state: EventState) -> None:
-        in_state(state).when(ChangeEventProtection(KEY, PUBLIC)).then_refused(Refused)
+        in_state(state).when(MediaEvent.change_protection.on(KEY, PUBLIC)).then_refused(Refused)
 
     @pytest.mark.parametrize("state", [state for state in EventState if state not in (PRIVATE, PUBLIC)])
     def test_another_state_is_refused_as_protection(self, state: EventState) -> None:
-        in_state(PRIVATE).when(ChangeEventProtection(KEY, state)).then_refused(Refused)
+        in_state(PRIVATE).when(MediaEvent.change_protection.on(KEY, state)).then_refused(Refused)
 
 
 class TestFlowTask:
     def test_the_task_is_stored_and_no_state_changes(self) -> None:
-        event = an_event().when(AddFlowTask(KEY, '{"a": 1}')).then(fact(events.FlowTaskChanged, task_engine_json='{"a": 1}'))
+        event = an_event().when(flow_task(KEY, '{"a": 1}')).then(fact(events.FlowTaskChanged, task_engine_json='{"a": 1}'))
         assert event.details.task_engine_json == '{"a": 1}'
 
     def test_the_given_states_are_set(self) -> None:
-        an_event().when(AddFlowTask(KEY, "{}", PRIVATE, Mp4State.GENERATING)).then(
+        an_event().when(flow_task(KEY, "{}", state=PRIVATE, mp4_state=Mp4State.GENERATING)).then(
             fact(events.FlowTaskChanged, task_engine_json="{}"),
             fact(events.StateChanged, state=PRIVATE, previous=PRE_LIVE, trigger=Trigger.FLOW),
             fact(events.Mp4StateChanged, mp4_state=Mp4State.GENERATING, previous=Mp4State.NONE),
@@ -174,15 +176,15 @@ class TestFlowTask:
 
     def test_the_same_task_and_states_change_nothing(self) -> None:
         given = in_state(PRIVATE, fact(events.FlowTaskChanged, task_engine_json="{}"))
-        given.when(AddFlowTask(KEY, "{}", PRIVATE, Mp4State.NONE)).then_nothing()
+        given.when(flow_task(KEY, "{}", state=PRIVATE, mp4_state=Mp4State.NONE)).then_nothing()
 
     def test_a_task_with_invalid_json_sets_no_state(self) -> None:
-        refused = an_event().when(AddFlowTask(KEY, "{", PRIVATE)).then_refused(Malformed)
+        refused = an_event().when(flow_task(KEY, "{", state=PRIVATE)).then_refused(Malformed)
         assert [error.field for error in refused.errors] == ["task_engine_json"]
 
     def test_bad_input_is_reported_before_a_missing_event(self) -> None:
-        nothing().when(AddFlowTask(KEY, "{")).then_refused(Malformed)
-        deleted().when(AddFlowTask(KEY, "{")).then_refused(Malformed)
+        nothing().when(flow_task(KEY, "{")).then_refused(Malformed)
+        deleted().when(flow_task(KEY, "{")).then_refused(Malformed)
 
 
 STATES = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -16,13 +17,8 @@ from domain.event.aggregate import MediaEvent
 from domain.event.asset_sync import AssetSync
 from domain.event.commands import (
     AddOrUpdateEvent,
-    ChangeEventState,
-    DeleteEvent,
-    EndVodJob,
-    MoveVodJob,
-    ResumeVodJob,
 )
-from domain.event.values import EventState, Mp4State, VodJobEnd, VodResult, VodWorkflow
+from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd, VodResult, VodWorkflow
 from domain.event.vod_jobs import VodJobOwners, assets_follow, live_origins, vod_command
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
@@ -39,7 +35,7 @@ from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory
-from tests.domain.scenario import NOW
+from tests.domain.scenario import NOW, arguments_of
 
 ME = Invocation.by("studio")
 EVENT, CHANNEL = UUID("11111111-1111-4111-8111-111111111111"), UUID(int=2)
@@ -107,10 +103,12 @@ async def a_live_event(memory: Memory, *, configuration: str = "", stopped: bool
     sent = SentConfiguration(configuration or channel([outputs("HLS", *ORIGINS)]), {}, {})
     await memory.given(RegisterRecord(CHANNEL, Channel, {"name": "main", "configuration_json": sent}))
     memory.now = LIVE_AT
-    await an_event(memory, ChangeEventState(EVENT, EventState.LIVE_PUBLISHED), channel_id=CHANNEL)
+    await an_event(
+        memory, MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR), channel_id=CHANNEL
+    )
     memory.now = STOPPED_AT
     if stopped:
-        await memory.given(ChangeEventState(EVENT, EventState.STOPPED))
+        await memory.given(MediaEvent.change_state.on(EVENT, EventState.STOPPED, trigger=Trigger.OPERATOR))
     memory.now = NOW
 
 
@@ -129,7 +127,7 @@ class TestSubmission:
     async def test_the_event_starts_the_job_in_the_append_that_accepts_it(
         self, memory: Memory, handlers: JobHandlers, workflow: str
     ) -> None:
-        await an_event(memory, ChangeEventState(EVENT, EventState.PRE_VOD))
+        await an_event(memory, MediaEvent.change_state.on(EVENT, EventState.PRE_VOD, trigger=Trigger.OPERATOR))
         accepted = (await handlers.submit_job(job(workflow, file="a.mp4", publish=True), invocation=ME)).aggregate
         assert accepted.submission.owner == MediaEvent.stream(EVENT)
         mp4 = ["event.mp4_state_changed"] if workflow == "vod_ingest" else []
@@ -153,13 +151,13 @@ class TestSubmission:
         assert memory.topics == []
 
     async def test_a_deleted_event_counts_as_none(self, memory: Memory, handlers: JobHandlers) -> None:
-        await an_event(memory, DeleteEvent(EVENT))
+        await an_event(memory, MediaEvent.delete.on(EVENT))
         with pytest.raises(Malformed):
             await handlers.submit_job(job("vod_package"), invocation=ME)
 
     async def test_an_event_that_is_deleted_meanwhile_gets_no_job(self, memory: Memory, handlers: JobHandlers) -> None:
         await an_event(memory)
-        memory.meanwhile(DeleteEvent(EVENT))
+        memory.meanwhile(MediaEvent.delete.on(EVENT))
         with pytest.raises(NotFound):
             await handlers.submit_job(job("vod_package"), invocation=ME)
         assert memory.topics == ["event.deleted"]
@@ -201,7 +199,7 @@ class TestRerun:
     async def test_beside_another_job_it_is_refused(self, memory: Memory, handlers: JobHandlers) -> None:
         await an_event(memory)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        await memory.given(BreakJob(17), EndVodJob(EVENT, 17, VodJobEnd.BROKEN, 2))
+        await memory.given(BreakJob(17), MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.BROKEN, version=2))
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
         with pytest.raises(Conflict, match="job 18"):
             await handlers.rerun_job(17, invocation=ME)
@@ -211,7 +209,7 @@ class TestResume:
     async def broken_and_paused(self, memory: Memory, handlers: JobHandlers) -> None:
         await an_event(memory)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        await memory.given(BreakJob(17), EndVodJob(EVENT, 17, VodJobEnd.BROKEN, 2))
+        await memory.given(BreakJob(17), MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.BROKEN, version=2))
         await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
 
     async def test_the_event_goes_on_with_the_job_in_the_same_append(self, memory: Memory, handlers: JobHandlers) -> None:
@@ -240,7 +238,7 @@ class TestResume:
         assert appended == ["event.vod_job_started", "event.mp4_state_changed", "job.priority_changed", "job.scheduled"]
         scheduled = memory.log.load(Job.stream(17))
         assert scheduled is not None
-        await memory.given(EndVodJob(EVENT, 17, VodJobEnd.COMPLETED, scheduled.version + 1))
+        await memory.given(MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.COMPLETED, version=scheduled.version + 1))
         present = event_of(memory).details.vod_job
         assert present is not None
         assert present.ended is VodJobEnd.COMPLETED, "the Event follows the job to its end"
@@ -336,7 +334,7 @@ class TestCapture:
 
     async def test_the_end_of_an_event_that_is_live_again_is_not_its_last_stop(self, memory: Memory, handlers: JobHandlers) -> None:
         await a_live_event(memory)
-        await memory.given(ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
+        await memory.given(MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         with pytest.raises(Malformed, match=r"^parameters\.end: is required: the Event has not ended$"):
             await handlers.submit_job(job(), invocation=ME)
 
@@ -385,12 +383,13 @@ class TestOutcome:
         def command(kind: OutcomeKind, **more: Any) -> Command[Any]:
             return vod_command(str(EVENT), JobOutcome(kind=kind, job=17, version=9, **more))
 
-        assert command(OutcomeKind.RERUN, rerun_of=16) == MoveVodJob(EVENT, 17, 16)
-        assert command(OutcomeKind.RESUMED) == ResumeVodJob(EVENT, 17, 9)
-        assert command(OutcomeKind.COMPLETED) == EndVodJob(EVENT, 17, VodJobEnd.COMPLETED, 9)
-        assert command(OutcomeKind.BROKEN, reason="x") == EndVodJob(EVENT, 17, VodJobEnd.BROKEN, 9, "x")
+        assert command(OutcomeKind.RERUN, rerun_of=16) == MediaEvent.move_vod_job.on(EVENT, 17, rerun_of=16)
+        assert command(OutcomeKind.RESUMED) == MediaEvent.resume_vod_job.on(EVENT, 17, version=9)
+        end = partial(MediaEvent.end_vod_job.on, EVENT, 17, version=9, result=None, quality=None)
+        assert command(OutcomeKind.COMPLETED) == end(VodJobEnd.COMPLETED, reason="")
+        assert command(OutcomeKind.BROKEN, reason="x") == end(VodJobEnd.BROKEN, reason="x")
         failed = command(OutcomeKind.FAILED, reason="x", metadata={"duration": 3})
-        assert failed == EndVodJob(EVENT, 17, VodJobEnd.FAILED, 9, "x")
+        assert failed == end(VodJobEnd.FAILED, reason="x")
 
     @pytest.mark.parametrize("kind", OutcomeKind)
     async def test_assets_follow_a_completed_job(self, memory: Memory, kind: OutcomeKind) -> None:
@@ -420,13 +419,11 @@ class TestOutcome:
     )
     def test_metadata_is_read_tolerantly(self, metadata: dict[str, Any], expected: VodResult | None) -> None:
         command = vod_command(str(EVENT), JobOutcome(kind=OutcomeKind.COMPLETED, job=17, metadata=metadata))
-        assert isinstance(command, EndVodJob)
-        assert command.result == expected
+        assert arguments_of(command, MediaEvent.end_vod_job)["result"] == expected
 
     def test_the_size_is_that_of_the_mp4(self) -> None:
         files = tuple(
             Output(path="a", name=f"{EVENT}/{name}", size=size, sha256="") for name, size in (("a.mpd", 1), (f"{EVENT}.mp4", 7))
         )
         command = vod_command(str(EVENT), JobOutcome(kind=OutcomeKind.COMPLETED, job=17, files=files))
-        assert isinstance(command, EndVodJob)
-        assert command.result == VodResult(size=7)
+        assert arguments_of(command, MediaEvent.end_vod_job)["result"] == VodResult(size=7)

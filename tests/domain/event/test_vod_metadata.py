@@ -10,10 +10,11 @@ from uuid import UUID
 import pytest
 
 from domain.event import events
+from domain.event.aggregate import MediaEvent
 from domain.event.asset_sync import AssetSync
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.metadata_file import LARGEST, BrokenMetadata, parsed
-from domain.event.values import EventState, Mp4State, VodFile
+from domain.event.values import EventState, Mp4State, Trigger, VodFile
 from domain.event.vod_metadata import VodMetadataHandlers
 from domain.kernel.errors import DomainError, Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.idempotency import IdempotencyKey
@@ -66,7 +67,7 @@ def handlers(memory: Memory, files: MemoryMediaFiles, assets: Assets | None = No
 
 
 async def an_event(memory: Memory, state: EventState = EventState.VOD_PRIVATE) -> None:
-    await memory.given(AddOrUpdateEvent(EVENT, {}, new=True), ChangeEventState(EVENT, state))
+    await memory.given(AddOrUpdateEvent(EVENT, {}, new=True), MediaEvent.change_state.on(EVENT, state, trigger=Trigger.OPERATOR))
 
 
 class TestSync:
@@ -122,7 +123,14 @@ class TestSync:
         with pytest.raises(Malformed, match="there is no such Event"):
             await handlers(memory, files).sync_metadata(EVENT, invocation=ME)
         await an_event(memory)
-        await memory.given(DeleteEvent(EVENT))
+        await memory.given(MediaEvent.delete.on(EVENT))
+        with pytest.raises(Malformed, match="there is no such Event"):
+            await handlers(memory, files).sync_metadata(EVENT, invocation=ME)
+
+    async def test_an_event_that_is_deleted_meanwhile_is_bad_input(self, memory: Memory, files: MemoryMediaFiles) -> None:
+        await an_event(memory)
+        files.put(PATH, text())
+        memory.meanwhile(MediaEvent.delete.on(EVENT))
         with pytest.raises(Malformed, match="there is no such Event"):
             await handlers(memory, files).sync_metadata(EVENT, invocation=ME)
 
@@ -131,7 +139,9 @@ class TestSync:
         with pytest.raises(Malformed, match="STOPPED has no metadata"):
             await handlers(memory, files).sync_metadata(EVENT, invocation=ME)
 
-    @pytest.mark.parametrize("meanwhile", [ChangeEventState(EVENT, EventState.STOPPED), DeleteEvent(EVENT)])
+    @pytest.mark.parametrize(
+        "meanwhile", [MediaEvent.change_state.on(EVENT, EventState.STOPPED, trigger=Trigger.OPERATOR), MediaEvent.delete.on(EVENT)]
+    )
     async def test_an_event_that_changes_meanwhile_is_decided_on_again(
         self, memory: Memory, files: MemoryMediaFiles, meanwhile: Any
     ) -> None:

@@ -14,7 +14,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.vod_jobs import VodJobOwners
 from domain.job import events as facts
 from domain.job.aggregate import Job
@@ -238,7 +239,7 @@ class TestCallbacks:
         of_flow = await webhooks(handlers, content_id=EVENT)
         assert of_flow == await webhooks(handlers, A, B)
         assert list(await webhooks(handlers, B, content_id=str(EVENT).upper())) == list(of_flow)[::-1]
-        await memory.given(DeleteEvent(EVENT))
+        await memory.given(MediaEvent.delete.on(EVENT))
         assert await webhooks(handlers, content_id=EVENT) == []
 
     @pytest.mark.parametrize("content_id", ["", "film", "\x00", "x" * 10_000, str(UUID(int=9)), str(EVENT)])

@@ -177,5 +177,5 @@ def test_a_restored_job_goes_on() -> None:
     job = root(running(lost()))
     again = Job.from_snapshot(stream=job.id, version=job.version, state=from_json(to_json(job.snapshot())))
     at = again.modified_on + timedelta(seconds=1)
-    again.start_task(1, run=2, worker="w", at=at)
+    again.start_task(at, 1, run=2, worker="w")
     assert (again.tasks[1].run, again.tasks[1].attempts, again.tasks[1].lost) == (2, 2, 1)

@@ -84,23 +84,23 @@ def test_an_event_of_another_stream_or_out_of_turn_is_not_applied(aggregate: typ
 
 
 def test_time_never_runs_backwards_within_a_stream() -> None:
-    event = MediaEvent.register(UUID(int=1), {}, at=NOW)
-    event.amend({"title": "One"}, at=NOW - timedelta(days=1))
-    event.amend({"title": "Two"}, at=NOW + timedelta(seconds=1))
-    event.change_state(EventState.SUSPENDED, trigger=Trigger.OPERATOR, at=THEN)
+    event = MediaEvent.register(UUID(int=1), NOW, {})
+    event.amend(NOW - timedelta(days=1), {"title": "One"})
+    event.amend(NOW + timedelta(seconds=1), {"title": "Two"})
+    event.change_state(THEN, EventState.SUSPENDED, trigger=Trigger.OPERATOR)
     assert [change.timestamp for change in collected(event)] == [NOW, NOW, NOW + timedelta(seconds=1), NOW + timedelta(seconds=1)]
     assert (event.created_on, event.modified_on) == (NOW, NOW + timedelta(seconds=1))
 
 
 def test_what_happened_is_handed_over_once() -> None:
-    event = MediaEvent.register(UUID(int=1), {}, at=NOW)
+    event = MediaEvent.register(UUID(int=1), NOW, {})
     assert len(collected(event)) == 1
     assert collected(event) == []
 
 
 def test_streams_are_named_by_kind_and_key() -> None:
     assert MediaEvent.stream(UUID(int=1)) == "event:00000000-0000-0000-0000-000000000001"
-    root = MediaEvent.register("a:b", {}, at=NOW)  # type: ignore[arg-type]
+    root = MediaEvent.register("a:b", NOW, {})  # type: ignore[arg-type]
     assert (root.id, root.key) == ("event:a:b", "a:b")
 
 

@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from domain.destination.targets import Target
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Trigger
 from domain.kernel.errors import Malformed, PreconditionFailed
 from domain.kernel.ports import Invocation
 from domain.publication.aggregate import Publication
@@ -43,7 +44,7 @@ async def memory() -> Memory:
     await memory.given(
         RegisterRecord(CHANNEL, Channel, {"name": "main", "configuration_json": channel}, new=True),
         AddOrUpdateEvent(EVENT, {"title": "Final", "channel_id": CHANNEL}, new=True),
-        ChangeEventState(EVENT, EventState.LIVE_PUBLISHED),
+        MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR),
         RegisterRecord(TUBE, Destination, tube, new=True),
         AmendRecord(TUBE, Destination, {"active": True}),
     )

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ports import Invocation, Outcome
 from domain.record.chapter_point_handlers import MAX_LEVELS, ChapterPointHandlers
@@ -67,7 +68,7 @@ async def test_a_new_point_needs_an_event_and_a_start(memory: Memory, handlers: 
 async def test_the_event_must_exist(memory: Memory, handlers: ChapterPointHandlers) -> None:
     with pytest.raises(NotFound):
         await put(handlers, None, event_id=UUID(int=9), start_time="00:00:01")
-    await memory.given(DeleteEvent(EVENT))
+    await memory.given(MediaEvent.delete.on(EVENT))
     with pytest.raises(NotFound):
         await put(handlers, TOP, title="x")
     assert memory.happened == []

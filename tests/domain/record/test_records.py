@@ -142,10 +142,10 @@ class Badge(Record):
 
 
 def test_an_empty_value_claims_nothing_and_numbers_are_claimed_as_text() -> None:
-    badge = Badge.register(KEY, {"number": 7}, at=NOW)
+    badge = Badge.register(KEY, NOW, {"number": 7})
     number = Claim("badge_holder.number", "7", badge.id)
     assert badge.claims() == {number, Claim("badge_holder.number+colour", '["7", null]', badge.id)}
-    badge.amend({"colour": "red"}, at=NOW)
+    badge.amend(NOW, {"colour": "red"})
     colour, pair = (
         Claim("badge_holder.colour", "red", badge.id),
         Claim("badge_holder.number+colour", '["7", "red"]', badge.id),
@@ -154,7 +154,7 @@ def test_an_empty_value_claims_nothing_and_numbers_are_claimed_as_text() -> None
 
 
 def test_a_group_of_long_values_is_claimed_by_its_digest() -> None:
-    long = [Badge.register(KEY, {"number": 7, "colour": "x" * size}, at=NOW) for size in (700, 701)]
+    long = [Badge.register(KEY, NOW, {"number": 7, "colour": "x" * size}) for size in (700, 701)]
     claimed = [next(claim.value for claim in badge.claims() if "+" in claim.scope) for badge in long]
     assert [len(value) for value in claimed] == [64, 64]
     assert claimed[0] != claimed[1]
@@ -169,9 +169,9 @@ def test_a_record_is_linkable_until_it_is_deleted() -> None:
 
 def test_a_record_has_links_until_it_is_deleted() -> None:
     values = {"owner_id": UUID(int=1), "category": "a", "key": "b"}
-    record = CategoryProperty.register(KEY, values, at=NOW)
+    record = CategoryProperty.register(KEY, NOW, values)
     assert record.links() == {f"category:{UUID(int=1)}"}
-    record.delete(at=NOW)
+    record.delete(NOW)
     assert record.links() == frozenset()
     assert a_tag().links() == frozenset()
 

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
@@ -72,7 +73,7 @@ async def test_a_new_webhook_gets_a_secret_and_its_credentials_are_only_in_the_v
 
 
 async def test_a_webhook_of_an_event_needs_the_event(memory: Memory, handlers: WebhookHandlers) -> None:
-    await memory.given(event(EVENT), event(OTHER_EVENT), DeleteEvent(OTHER_EVENT))
+    await memory.given(event(EVENT), event(OTHER_EVENT), MediaEvent.delete.on(OTHER_EVENT))
     for missing in (MISSING, OTHER_EVENT):
         with pytest.raises(NotFound):
             await handlers.add(changes(webhook_url=URL, event_id=missing), invocation=ME)
@@ -140,7 +141,7 @@ async def test_a_webhook_moves_to_another_event_and_none_keeps_its_event(memory:
 
 async def test_the_event_of_a_webhook_may_be_deleted(memory: Memory, handlers: WebhookHandlers) -> None:
     await given_webhook(memory, event_id=EVENT)
-    await memory.executor.execute(DeleteEvent(EVENT), invocation=ME)
+    await memory.executor.execute(MediaEvent.delete.on(EVENT), invocation=ME)
     updated = await handlers.update(KEY, changes(event_id=EVENT, username="u"), family=OF_EVENT, invocation=ME)
     assert updated.aggregate.details.username == "u"
 

@@ -11,7 +11,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, AmendEvent, DeleteEvent, Expectation, Replacement, RestoreEvent
+from domain.event.commands import AddOrUpdateEvent, AmendEvent, Expectation, Replacement
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
@@ -70,8 +70,8 @@ async def test_nothing_to_do_is_reported_from_the_log_and_writes_nothing(inner: 
 async def test_a_refusal_is_never_reported_from_an_outdated_copy(inner: Core, other: Core) -> None:
     key = uuid4()
     await did(inner, AddOrUpdateEvent(key, {"title": "Derby"}))
-    await did(inner, DeleteEvent(key))
-    await did(other, RestoreEvent(key))
+    await did(inner, MediaEvent.delete.on(key))
+    await did(other, MediaEvent.restore.on(key))
     event = await did(inner, AmendEvent(key, (Replacement("title", "Final"),)))  # `inner` holds it as deleted
     assert (event.details.title, event.version) == ("Final", 4)
 

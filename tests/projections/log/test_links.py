@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent, RestoreEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.cause import Cause
 from domain.kernel.errors import InUse, LinkBroken
 from domain.kernel.ports import Invocation, Plan
@@ -40,9 +41,9 @@ async def test_a_link_is_made_changed_and_cut_with_the_event_that_holds_it(inner
     assert links(database_url) == {(owner, f"room:{hall}"), (owner, f"tag:{ski}")}
     await do(inner, AddOrUpdateEvent(key, {"room_id": plaza, "tag_ids": ()}))
     assert links(database_url) == {(owner, f"room:{plaza}")}
-    await do(inner, DeleteEvent(key))
+    await do(inner, MediaEvent.delete.on(key))
     assert links(database_url) == set()
-    await do(inner, RestoreEvent(key))
+    await do(inner, MediaEvent.restore.on(key))
     assert links(database_url) == {(owner, f"room:{plaza}")}
 
 
@@ -101,9 +102,9 @@ async def test_aggregates_deleted_together_may_link_to_each_other(inner: Core, d
 async def test_an_event_is_restored_although_its_room_is_deleted(inner: Core, database_url: str) -> None:
     hall, ski = await room(inner, 11, "Hall"), await tag(inner, 21, "ski")
     key = await event(inner, 1, room_id=hall, tag_ids=(ski,))
-    await do(inner, DeleteEvent(key))
+    await do(inner, MediaEvent.delete.on(key))
     await do(inner, DeleteRecord(hall, Room))
-    back = await do(inner, RestoreEvent(key))
+    back = await do(inner, MediaEvent.restore.on(key))
     assert back.details.room_id == hall
     assert links(database_url) == {(f"event:{key}", f"tag:{ski}")}
     await do(inner, AddOrUpdateEvent(key, {"title": "back"}))
@@ -117,8 +118,10 @@ async def test_an_event_is_restored_whatever_is_deleted_at_that_moment(inner: Co
     for number in range(30):
         hall = await room(inner, 1000 + number, "Hall")
         key = await event(inner, number, room_id=hall)
-        await do(inner, DeleteEvent(key))
-        back, gone = await asyncio.gather(do(inner, RestoreEvent(key)), do(other, DeleteRecord(hall, Room)), return_exceptions=True)
+        await do(inner, MediaEvent.delete.on(key))
+        back, gone = await asyncio.gather(
+            do(inner, MediaEvent.restore.on(key)), do(other, DeleteRecord(hall, Room)), return_exceptions=True
+        )
         assert not isinstance(back, BaseException)
         linked = (f"event:{key}", f"room:{hall}") in links(database_url)
         assert linked == isinstance(gone, InUse)

@@ -19,8 +19,9 @@ from domain.client.commands import NewKey, RegisterClient
 from domain.composition.commands import ComposePlaylist
 from domain.composition.values import CompositionKind
 from domain.destination.targets import Target
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Trigger
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from domain.provision.commands import RequestProvisioning
@@ -62,8 +63,8 @@ async def some_traffic(inner: Core) -> None:
     hall, football = await room(inner, 11, "Hall"), await tag(inner, 21, "football")
     for number in range(1, 6):
         await event(inner, number, title=f"Event {number}", room_id=hall, tag_ids=(football,))
-    await do(inner, ChangeEventState(UUID(int=1), EventState.LIVE_PUBLISHED))
-    await do(inner, DeleteEvent(UUID(int=2)))
+    await do(inner, MediaEvent.change_state.on(UUID(int=1), EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
+    await do(inner, MediaEvent.delete.on(UUID(int=2)))
     await room(inner, 12, "Gone")
     await do(inner, DeleteRecord(str(UUID(int=12)), Room))
     await do(inner, RegisterClient("studio", ("viewer",), NewKey("k", "aa")))

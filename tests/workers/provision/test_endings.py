@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import ChangeEventState, ForceStopEvent
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState, Trigger
 from domain.provision.values import ProvisionState
 from tests.projections.feeding import do
 from tests.workers.job.engine import process
@@ -42,18 +42,18 @@ async def test_selected_resources_end_and_the_last_ones_end_it(running: Core) ->
     event = await provisioning.event(profile)
     await provisioning.provision(event)
     await provisioning.until(event, ProvisionState.PROVISIONED)
-    await do(running, ChangeEventState(event, EventState.INSTANT_VOD))
+    await do(running, MediaEvent.change_state.on(event, EventState.INSTANT_VOD, trigger=Trigger.OPERATOR))
     await provisioning.until(event, ProvisionState.PROVISIONED_PARTIAL)
     assert await provisioning.up(event) == ["encoder-1"]
-    await do(running, ForceStopEvent(event))
+    await do(running, MediaEvent.force_stop.on(event))
     await provisioning.until(event, ProvisionState.TERMINATED)
 
 
 async def test_other_states_end_nothing(running: Core) -> None:
     provisioning = Provisioning(running)
     event = await provisioned(provisioning)
-    await do(running, ChangeEventState(event, EventState.LIVE_PUBLISHED))
-    await do(running, ChangeEventState(event, EventState.VOD_PUBLIC))
+    await do(running, MediaEvent.change_state.on(event, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
+    await do(running, MediaEvent.change_state.on(event, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
     await provisioning.until(event, ProvisionState.PROVISIONED_PARTIAL)
     assert await provisioning.up(event) == ["origin-1", "router-1"]
     assert (await provisioning.topics(event)).count("termination_requested") == 1

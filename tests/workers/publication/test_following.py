@@ -10,8 +10,8 @@ import pytest
 
 from api.wiring.core import Core
 from domain.destination.targets import Target
-from domain.event.commands import ChangeEventState, DeleteEvent, ForceStopEvent
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState, Trigger
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
     AwaitPublicationStart,
@@ -74,8 +74,8 @@ async def test_going_live_starts_what_waits_where_the_event_says_so(inner: Core,
     second = await event(inner, 2, channel_id=CHANNEL)
     keys = [await scheduled(inner, first, 11), await scheduled(inner, first, 12), await scheduled(inner, second, 13)]
     for key in (first, second):
-        await do(inner, ChangeEventState(key, LIVE))
-        await do(inner, ChangeEventState(key, EventState.LIVE_PUBLISHED))
+        await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
+        await do(inner, MediaEvent.change_state.on(key, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
     assert await fed(inner) == 2, "not again when it is published"
     target.fault = TargetFailed("retry", "busy")
     await carried_out(inner, target)
@@ -100,7 +100,7 @@ async def test_going_live_starts_what_was_started_ahead(inner: Core, target: Mem
     await carried_out(inner, target)
     waiting = (PublicationState.Scheduled, False)
     assert await state(inner, ahead) == waiting, "its Event is not live"
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     await fed(inner)
     await carried_out(inner, target)
     assert [await state(inner, entry) for entry in (ahead, stopped, other)] == [
@@ -115,7 +115,7 @@ async def test_one_that_is_started_while_its_event_goes_live_is_started(inner: C
     """The order of the Event was carried out before the publication began to wait."""
     key = await event(inner, 1, channel_id=CHANNEL)
     late = await scheduled(inner, key, 11)
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     await fed(inner)
     await carried_out(inner, target)
     await do(inner, AwaitPublicationStart(late))
@@ -128,7 +128,7 @@ async def test_what_cannot_start_with_its_event_is_noted_and_not_tried_again(inn
     await record(inner, Channel, 602, **configured("silent", "{}"))
     key = await event(inner, 1, channel_id=UUID(int=602), auto_start_publications=True)
     await scheduled(inner, key, 11)
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     notes = MemoryNotes()
     await fed(inner)
     await carried_out(inner, target, notes=notes)
@@ -137,14 +137,19 @@ async def test_what_cannot_start_with_its_event_is_noted_and_not_tried_again(inn
 
 
 @pytest.mark.parametrize(
-    "ending", [lambda key: ChangeEventState(key, STOPPED), ForceStopEvent, lambda key: DeleteEvent(key, None, None)]
+    "ending",
+    [
+        lambda key: MediaEvent.change_state.on(key, STOPPED, trigger=Trigger.OPERATOR),
+        MediaEvent.force_stop.on,
+        lambda key: MediaEvent.delete.on(key, before=None, after=None),
+    ],
 )
 async def test_the_end_of_the_event_ends_what_is_pushed_and_the_target_hears_of_it(
     inner: Core, target: MemoryLiveTarget, ending: Any
 ) -> None:
     key, other = await event(inner, 1, channel_id=CHANNEL), await event(inner, 2, channel_id=CHANNEL)
     for first in (key, other):
-        await do(inner, ChangeEventState(first, LIVE))
+        await do(inner, MediaEvent.change_state.on(first, LIVE, trigger=Trigger.OPERATOR))
     pushed, waiting = await scheduled(inner, key, 11, start=True), await scheduled(inner, key, 12)
     elsewhere = await scheduled(inner, other, 13, start=True)
     await fed(inner)
@@ -163,9 +168,9 @@ async def test_the_end_of_the_event_ends_what_is_pushed_and_the_target_hears_of_
 
 async def test_one_that_is_started_while_its_event_ends_is_ended_too(inner: Core, target: MemoryLiveTarget) -> None:
     key = await event(inner, 1, channel_id=CHANNEL)
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     publication = await scheduled(inner, key, 11)
-    await do(inner, ChangeEventState(key, STOPPED))
+    await do(inner, MediaEvent.change_state.on(key, STOPPED, trigger=Trigger.OPERATOR))
     await fed(inner)
     await carried_out(inner, target)  # nothing is pushed yet
     await do(inner, StartPublication(publication, {}))  # which had seen the Event on the air
@@ -178,7 +183,7 @@ async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
     inner: Core, target: MemoryLiveTarget, clock: HandClock
 ) -> None:
     key = await event(inner, 1, channel_id=CHANNEL)
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     publications = [await scheduled(inner, key, number, start=True) for number in (11, 12)]
     for publication in publications:
         await do(inner, StopPublication(publication))
@@ -196,7 +201,7 @@ async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
 
 async def test_a_deleted_one_is_ended_and_removed_at_its_target(inner: Core, target: MemoryLiveTarget) -> None:
     key = await event(inner, 1, channel_id=CHANNEL)
-    await do(inner, ChangeEventState(key, LIVE))
+    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     publication = await scheduled(inner, key, 11, start=True)
     await do(inner, WithdrawPublication(publication, hard=True, running_job=None))
     await fed(inner)

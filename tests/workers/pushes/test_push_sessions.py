@@ -17,8 +17,8 @@ import pytest
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.destination.targets import Target
-from domain.event.commands import ChangeEventState
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState, Trigger
 from domain.publication.aggregate import Publication
 from domain.publication.commands import RecreatePublication, SchedulePublication, StartPublication, StopPublication
 from domain.publication.row import PublicationRow
@@ -135,7 +135,7 @@ async def on_air(inner: Core, url: str = "https://origin.test/a.m3u8") -> None:
     stream = {"streamProtocol": "HLS", "liveOriginPrimaryUrl": url}
     await record(inner, Channel, CHANNEL.int, **configured("main", json.dumps({"encoders": [{"outputUrls": [stream]}]})))
     await event(inner, EVENT.int, channel_id=CHANNEL)
-    await do(inner, ChangeEventState(EVENT, EventState.LIVE_UNPUBLISHED))
+    await do(inner, MediaEvent.change_state.on(EVENT, EventState.LIVE_UNPUBLISHED, trigger=Trigger.OPERATOR))
 
 
 async def started(inner: Core, number: int = 11) -> UUID:

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from api.wiring.core import Core
-from domain.event.commands import ChangeEventState, TakeChannel
-from domain.event.values import EventState
+from domain.event.aggregate import MediaEvent
+from domain.event.values import EventState, Trigger
 from domain.record.kinds.channel import Channel
 from projections.consumers.leases import ShardLeases
 from projections.kernel.database.database import Database
@@ -199,12 +199,12 @@ def channel_of(event_id: UUID) -> UUID:
 
 async def go_live(inner: Core, key: UUID, *, channel: UUID | None = None) -> None:
     """Put the Event on the air, as the consumer of states does."""
-    started = await do(inner, ChangeEventState(key, LIVE))
-    await do(inner, TakeChannel(key, channel or channel_of(key), started.version))
+    started = await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
+    await do(inner, MediaEvent.take_channel.on(key, channel or channel_of(key), order=started.version))
 
 
 async def stop(inner: Core, key: UUID) -> None:
-    await do(inner, ChangeEventState(key, STOPPED))
+    await do(inner, MediaEvent.change_state.on(key, STOPPED, trigger=Trigger.OPERATOR))
 
 
 async def until(condition: Callable[[], Any], *, seconds: float = 60.0) -> float:

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import ReleaseChannel
+from domain.event.aggregate import MediaEvent
 from projections.session.store import SessionState
 from tests.projections.feeding import do
 from tests.workers.session.memory import (
@@ -100,7 +100,7 @@ async def test_one_that_cannot_be_started_is_given_up_until_the_next_order(inner
     assert len(single.kind.starts) == FAST.most
     assert world.reported("failed")[0] == ("failed", str(event), single.kind.starts[-1], "the source does not answer")
     assert [row[2:4] for row in await rows(inner)] == [("failed", FAST.most)]
-    await do(inner, ReleaseChannel(event, channel_of(event)))
+    await do(inner, MediaEvent.release_channel.on(event, channel_of(event)))
     single.kind.fails = ""
     await stop(inner, event)
     await go_live(inner, event)
@@ -156,7 +156,7 @@ async def test_one_that_was_given_up_is_not_started_again_before_its_row_says_so
     await until(world.has_reported("failed"))
     assert len(single.kind.starts) == 1
     single.kind.cannot = ""
-    await do(inner, ReleaseChannel(event, channel_of(event)))
+    await do(inner, MediaEvent.release_channel.on(event, channel_of(event)))
     await stop(inner, event)
     await go_live(inner, event)
     await until(world.has_reported("started"))

@@ -19,8 +19,7 @@ from api.wiring.core import Core
 from domain.composition.commands import ComposePlaylist
 from domain.composition.values import CompositionKind, Item, ItemType, Playlist
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import ChangeEventState, ForceStopEvent
-from domain.event.values import EventState
+from domain.event.values import EventState, Trigger
 from domain.record.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import LOCAL, SMALL, children
 from tests.projections.feeding import configured, do, event, record
@@ -72,15 +71,15 @@ async def test_a_change_of_state_puts_a_picture_on_the_air_and_another_takes_it_
     (tmp_path / "media").mkdir()
     async with process(database_url, migrated[1], media_root=tmp_path / "media", roles=ROLES, outbound_allow=LOCAL) as inner:
         first, second = await given(inner, receiver, 1, 2)
-        await do(inner, ChangeEventState(first, LIVE))
+        await do(inner, MediaEvent.change_state.on(first, LIVE, trigger=Trigger.OPERATOR))
         await until(lambda: receiver.media("a") and receiver.media("b"), seconds=120)
-        await do(inner, ChangeEventState(second, LIVE))
-        await do(inner, ChangeEventState(first, STOPPED))
+        await do(inner, MediaEvent.change_state.on(second, LIVE, trigger=Trigger.OPERATOR))
+        await do(inner, MediaEvent.change_state.on(first, STOPPED, trigger=Trigger.OPERATOR))
         await stopped(inner, first)
         assert len(sessions(receiver)) == 1, "the second Event was not started"
-        await do(inner, ChangeEventState(second, EventState.LIVE_PUBLISHED))
+        await do(inner, MediaEvent.change_state.on(second, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         await until(lambda: len(sessions(receiver)) == 2, seconds=120)
-        await do(inner, ForceStopEvent(first))
+        await do(inner, MediaEvent.force_stop.on(first))
         await stopped(inner, second)
         assert children("ffmpeg") == []
         before = len(receiver.taken)
@@ -117,7 +116,7 @@ async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_
             UUID(int=77), event_id=playing, composition=CompositionKind.ENCODER, playlist=playlist, client="admin"
         )
         await do(inner, compose)
-        await do(inner, ChangeEventState(playing, LIVE))
+        await do(inner, MediaEvent.change_state.on(playing, LIVE, trigger=Trigger.OPERATOR))
         await until(lambda: len(receiver.media("a")) >= 4, seconds=120)
     [(index, at)] = rows(database_url, _ANCHOR)
     begun, restarted = at - index * 4.8, time.time()
@@ -125,7 +124,7 @@ async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_
         await until(lambda: len(sessions(receiver)) == 2, seconds=120)
         await once(lambda: inner.database.rows(_ITEM, ("1",)), seconds=120)
         await once(lambda: inner.database.rows(_NOTE, ("item 3 of the playlist",)), seconds=120)
-        await do(inner, ChangeEventState(playing, STOPPED))
+        await do(inner, MediaEvent.change_state.on(playing, STOPPED, trigger=Trigger.OPERATOR))
         await stopped(inner, playing)
     (_, first), (shown, number) = (_first_picture(receiver, tmp_path, session=session) for session in sessions(receiver))
     assert first == 1

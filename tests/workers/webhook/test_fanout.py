@@ -7,15 +7,11 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
 from domain.event.commands import (
     AddOrUpdateEvent,
-    ChangeEventState,
-    DeleteEvent,
-    ForceNotification,
-    ForceStopEvent,
-    RestoreEvent,
 )
-from domain.event.values import EventState, Mp4State
+from domain.event.values import EventState, Mp4State, Trigger
 from domain.kernel.cause import Cause
 from domain.redaction.events import Part
 from projections.audit.redactor import Selection
@@ -40,11 +36,11 @@ async def test_each_effective_write_is_one_notification_with_the_state_after_it(
     await do(inner, AddOrUpdateEvent(FIRST, {"title": "Final", "ref_id": "r1"}))  # changes nothing
     await do(inner, AddOrUpdateEvent(FIRST, {"thumbnail": "a.jpg", "room_id": None}, state=EventState.LIVE_PUBLISHED))
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "r2"}, mp4_state=Mp4State.GENERATING))
-    await do(inner, ForceStopEvent(FIRST))
-    await do(inner, ForceStopEvent(FIRST))  # an order again
-    await do(inner, ForceNotification(FIRST))
-    await do(inner, DeleteEvent(FIRST))
-    await do(inner, RestoreEvent(FIRST))
+    await do(inner, MediaEvent.force_stop.on(FIRST))
+    await do(inner, MediaEvent.force_stop.on(FIRST))  # an order again
+    await do(inner, MediaEvent.force_notification.on(FIRST))
+    await do(inner, MediaEvent.delete.on(FIRST))
+    await do(inner, MediaEvent.restore.on(FIRST))
     await fan.feed()
     assert await notifications(inner.database) == [
         f"1 Added PRE_LIVE {ADDED}",
@@ -84,7 +80,7 @@ async def test_a_webhook_gets_only_writes_of_its_own_lifetime(inner: Core, fan: 
     await delete(inner, ALL)
     await do(inner, AddOrUpdateEvent(FIRST, {"title": "not told"}))
     await webhook(inner, ALL)
-    await do(inner, ChangeEventState(FIRST, EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(FIRST, EventState.STOPPED, trigger=Trigger.OPERATOR))
     await fan.feed()
     assert await notifications(inner.database) == ["1 Updated PRE_LIVE metadataChanged", "1 Updated STOPPED stateChanged"]
 
@@ -94,10 +90,10 @@ async def test_an_event_webhook_gets_notifications_of_its_event_only(inner: Core
     await webhook(inner, ALL)
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 2)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await amend(inner, ONE, event_id=SECOND)
-    await do(inner, ForceNotification(FIRST))
-    await do(inner, ForceNotification(SECOND))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
+    await do(inner, MediaEvent.force_notification.on(SECOND))
     await fan.feed()
     assert await notifications(inner.database, ONE) == ["1 Updated PRE_LIVE isForced", "2 Updated PRE_LIVE isForced"]
     assert len(await notifications(inner.database, ALL)) == 4
@@ -111,7 +107,7 @@ async def test_deliveries_for_a_disabled_webhook_are_inserted_as_failed(inner: C
     result = await inner.database.rows("SELECT state, error, finished_at IS NOT NULL FROM deliveries")
     assert result == [(2, "the webhook is disabled", True)]
     await amend(inner, ALL, disabled_at=None)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await fan.feed()
     assert [row[5] for row in await rows(inner.database)] == [2, 0]
 
@@ -147,13 +143,13 @@ async def test_repeated_feeding_in_any_batches_makes_the_same_rows(inner: Core, 
     await event(inner, 1, title="Final")
     await webhook(inner, ONE, event=FIRST)
     await event(inner, 2)
-    await do(inner, ChangeEventState(FIRST, EventState.LIVE_PUBLISHED))
+    await do(inner, MediaEvent.change_state.on(FIRST, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
     await webhook(inner, ALL)
     await do(inner, AddOrUpdateEvent(SECOND, {"thumbnail": "a"}, state=EventState.STOPPED))
     await amend(inner, ALL, disabled_at=NOON)
-    await do(inner, DeleteEvent(FIRST))
+    await do(inner, MediaEvent.delete.on(FIRST))
     await delete(inner, ONE)
-    await do(inner, RestoreEvent(FIRST))
+    await do(inner, MediaEvent.restore.on(FIRST))
     await fan.feed()
     once = await rows(inner.database)
     for start in range(await head(inner.database)):
@@ -175,7 +171,7 @@ async def test_an_event_without_subscribers_is_not_cached(inner: Core, fan: Fed,
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "unheard"}))
     await fan.feed()
     await webhook(inner, ALL)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await fan.feed()
     ((text,),) = await inner.database.rows("SELECT payload FROM deliveries WHERE webhook = %s", (ALL,))
     assert '"referenceId":"unheard"' in text

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.record.kinds.category import Category
 from domain.record.kinds.chapter_point import ChapterPoint
 from domain.record.kinds.custom_property import CategoryProperty, ChapterPointProperty
@@ -96,7 +97,7 @@ async def test_points_without_an_event_and_other_properties_notify_nobody(inner:
 
 
 async def test_points_of_a_deleted_event_are_notified(inner: Core, fan: Fed) -> None:
-    await do(inner, DeleteEvent(FIRST))
+    await do(inner, MediaEvent.delete.on(FIRST))
     await do(inner, point())
     await fan.feed()
     assert await notifications(inner.database) == ["1 Deleted PRE_LIVE", f"1 {CHANGED}"]

@@ -13,7 +13,8 @@ from psycopg.rows import TupleRow
 from pydantic import ValidationError
 
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, ForceNotification
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.record.kinds.chapter_point import ChapterPoint
@@ -32,7 +33,7 @@ FIRST = UUID(int=1)
 async def fan(inner: Core) -> Fed:
     await webhook(inner, ALL)
     await event(inner, 1)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     return fed(inner)
 
 
@@ -78,14 +79,14 @@ async def test_a_webhook_with_an_unreadable_record_is_as_its_view_shows_it(inner
     await amend(inner, ALL, disabled_at=NOON)
     await webhook(inner, ONE)
     as_superuser(database_url, "UPDATE events SET topic = 'webhook.beamed_up' WHERE topic = 'webhook.amended'")
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await fan.begin(await head(inner.database) - 1)
     await fan.feed()
     assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 2), (ONE, 0)]
     as_superuser(database_url, "UPDATE events SET topic = 'webhook.amended' WHERE topic = 'webhook.beamed_up'")
     parked = [record for record in await read(inner.database, 0) if record.topic == "webhook.amended"]
     await fan.take(parked)  # now it can be read, and is replayed
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await fan.feed()
     assert [(row[0], row[5]) for row in await rows(inner.database)] == [(ALL, 2), (ONE, 0), (ALL, 2), (ONE, 0)]
 
@@ -93,7 +94,7 @@ async def test_a_webhook_with_an_unreadable_record_is_as_its_view_shows_it(inner
 async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: Fed, listener: AsyncConnection[TupleRow]) -> None:
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "later"}))
     await webhook(inner, ONE)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await fan.feed()
     everything = await rows(inner.database)
     assert await heard(listener) == [""]
@@ -102,7 +103,7 @@ async def test_a_replayed_record_gives_the_same_notification(inner: Core, fan: F
     await fan.take([late])
     assert await rows(inner.database) == everything
     assert await heard(listener) == [str(ALL)], "senders look again through the deliveries of this webhook"
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     await fan.feed()
     assert [row[4] for row in await rows(inner.database)][-1].count('"referenceId":"later"') == 1
 

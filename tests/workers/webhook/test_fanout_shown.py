@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.event.commands import AddOrUpdateEvent, DeleteEvent
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState
 from domain.record.kinds.category import Category
 from domain.record.kinds.custom_property import CategoryProperty
@@ -47,7 +48,7 @@ async def fan(inner: Core) -> Fed:
     await scheduled(inner, 2, days=1, **LINKS)
     await scheduled(inner, 3, days=-1, state=EventState.STOPPED, **LINKS)
     await scheduled(inner, 4, days=1, state=LIVE, room_id=PLAZA, category_ids=(NEWS,))
-    await do(inner, DeleteEvent(await scheduled(inner, 5, days=1, **LINKS)))
+    await do(inner, MediaEvent.delete.on(await scheduled(inner, 5, days=1, **LINKS)))
     await webhook(inner, ALL)
     await webhook(inner, ONE, event=UUID(int=2))
     fan = fed(inner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from api.wiring.core import Core
-from domain.event.commands import ForceNotification
+from domain.event.aggregate import MediaEvent
 from projections.log.reader import head
 from projections.webhook.fanout import webhooks_as_of
 from tests.conftest import NOON
@@ -30,7 +30,7 @@ async def test_thousands_of_callbacks_cost_a_start_nothing(inner: Core, database
     )
     first, second = fed(inner), fed(inner)
     position = await head(inner.database)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     then = await webhooks_as_of(inner.database, position)
     assert (len(then.unchanged), len(then.events)) == (2, 0), "all that leaves the database"
     for worker in (first, second):  # the second one takes over, and does the same again
@@ -44,7 +44,7 @@ async def test_a_start_sees_webhooks_as_they_were_at_its_position(inner: Core) -
     for key in (ALL, ONE, OTHER):
         await webhook(inner, key)
     await amend(inner, ONE, disabled_at=NOON)
-    await do(inner, ForceNotification(FIRST))
+    await do(inner, MediaEvent.force_notification.on(FIRST))
     position = await head(inner.database) - 1
     await amend(inner, ONE, disabled_at=None)
     await amend(inner, ALL, disabled_at=NOON)

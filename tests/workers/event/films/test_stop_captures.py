@@ -11,15 +11,11 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
+from domain.event.aggregate import MediaEvent
 from domain.event.commands import (
     AddOrUpdateEvent,
-    ChangeEventState,
-    DeleteEvent,
-    EndEventOnSchedule,
-    EndVodJob,
-    ForceStopEvent,
 )
-from domain.event.values import EventState, VodJobEnd
+from domain.event.values import EventState, Trigger, VodJobEnd
 from domain.job.handlers import NewJob
 from domain.kernel.ports import Invocation
 from domain.record.kinds.channel import Channel
@@ -50,7 +46,7 @@ async def live(inner: Core, **changes: Any) -> None:
 
 
 async def stop(inner: Core) -> None:
-    await do(inner, ChangeEventState(EVENT, EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(EVENT, EventState.STOPPED, trigger=Trigger.OPERATOR))
 
 
 def captures(inner: Core) -> list[dict[str, Any]]:
@@ -71,10 +67,10 @@ async def test_an_event_is_captured_when_it_stops(inner: Core, clock: HandClock,
         case "state":
             await stop(inner)
         case "force":
-            await do(inner, ForceStopEvent(EVENT))
+            await do(inner, MediaEvent.force_stop.on(EVENT))
         case "schedule":
             await do(inner, AddOrUpdateEvent(EVENT, {"scheduled_end": stopped}))
-            await do(inner, EndEventOnSchedule(EVENT, stopped))
+            await do(inner, MediaEvent.end_on_schedule.on(EVENT, stopped))
     await followed(inner)
     [capture] = captures(inner)
     assert capture["content_id"] == str(EVENT)
@@ -91,11 +87,11 @@ async def test_a_stop_is_captured_once_and_another_stop_again(inner: Core, clock
     await stop(inner)
     first = _text(inner.clock())
     await followed(inner)
-    await do(inner, EndVodJob(EVENT, 1, VodJobEnd.FAILED, 5, reason="no room"))
+    await do(inner, MediaEvent.end_vod_job.on(EVENT, 1, VodJobEnd.FAILED, version=5, reason="no room"))
     clock.forward(days=3)
     await followed(inner)
     assert len(captures(inner)) == 1
-    await do(inner, ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
+    await do(inner, MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
     clock.forward(hours=1)
     await stop(inner)
     for _ in range(3):
@@ -132,13 +128,13 @@ async def test_what_is_not_captured(inner: Core, how: str) -> None:
     await stop(inner)
     match how:
         case "live again":
-            await do(inner, ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
+            await do(inner, MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         case "deleted":
-            await do(inner, DeleteEvent(EVENT))
+            await do(inner, MediaEvent.delete.on(EVENT))
         case "second force":
             await followed(inner)
-            await do(inner, EndVodJob(EVENT, 1, VodJobEnd.COMPLETED, 5))
-            await do(inner, ForceStopEvent(EVENT))
+            await do(inner, MediaEvent.end_vod_job.on(EVENT, 1, VodJobEnd.COMPLETED, version=5))
+            await do(inner, MediaEvent.force_stop.on(EVENT))
     await followed(inner)
     assert len(captures(inner)) == (how == "second force")
     assert notes(inner) == []
@@ -174,13 +170,13 @@ async def test_health_counts_captures_that_did_not_become_films(inner: Core, htt
         return body
 
     await do(inner, AddOrUpdateEvent(UUID(int=2), {"flow_id": PLAIN}, state=EventState.LIVE_PUBLISHED, new=True))
-    await do(inner, ChangeEventState(UUID(int=2), EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(UUID(int=2), EventState.STOPPED, trigger=Trigger.OPERATOR))
     await live(inner)
     await stop(inner)
     await followed(inner)
     clock.forward(hours=25)
     assert await late() == {}
-    await do(inner, EndVodJob(EVENT, 1, VodJobEnd.FAILED, 5, reason="no room"))
+    await do(inner, MediaEvent.end_vod_job.on(EVENT, 1, VodJobEnd.FAILED, version=5, reason="no room"))
     assert list(await late()) == [str(EVENT)]
 
 

@@ -13,14 +13,11 @@ import pytest
 from api.wiring.core import Core
 from domain.composition.handlers import CompositionHandlers, NewComposition
 from domain.composition.values import CompositionKind
+from domain.event.aggregate import MediaEvent
 from domain.event.commands import (
     AddOrUpdateEvent,
-    ChangeEventState,
-    DeleteEvent,
-    EndVodJob,
-    StartVodJob,
 )
-from domain.event.values import EventState, VodJobEnd, VodWorkflow
+from domain.event.values import EventState, Trigger, VodJobEnd, VodWorkflow
 from domain.kernel.errors import DomainError
 from domain.kernel.ports import Invocation
 from tests.conftest import HandClock
@@ -72,10 +69,10 @@ async def event(inner: Core) -> None:
 
 
 async def captured(inner: Core, key: UUID, *, end: VodJobEnd = VodJobEnd.COMPLETED) -> None:
-    await do(inner, StartVodJob(key, CAPTURE + key.int, VodWorkflow.CAPTURE))
+    await do(inner, MediaEvent.start_vod_job.on(key, CAPTURE + key.int, VodWorkflow.CAPTURE))
     await followed(inner)
     assert state(inner) is WAITING
-    await do(inner, EndVodJob(key, CAPTURE + key.int, end, 5, reason="no room"))
+    await do(inner, MediaEvent.end_vod_job.on(key, CAPTURE + key.int, end, version=5, reason="no room"))
 
 
 @pytest.mark.usefixtures("event")
@@ -84,14 +81,14 @@ async def test_the_film_is_made_when_the_last_source_has_its_film(inner: Core, h
     await source(inner, OTHER, EventState.PRE_LIVE, scheduled_start=inner.clock() + timedelta(hours=1))
     await compose(handlers, SOURCE, OTHER)
     assert (state(inner), jobs(inner)) == (WAITING, 0)
-    await do(inner, ChangeEventState(SOURCE, EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.STOPPED, trigger=Trigger.OPERATOR))
     await followed(inner)
     assert state(inner) is WAITING
     await captured(inner, SOURCE)
     await followed(inner)
     assert (state(inner), jobs(inner)) == (WAITING, 0)
-    await do(inner, ChangeEventState(OTHER, EventState.LIVE_PUBLISHED))
-    await do(inner, ChangeEventState(OTHER, EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(OTHER, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
+    await do(inner, MediaEvent.change_state.on(OTHER, EventState.STOPPED, trigger=Trigger.OPERATOR))
     await captured(inner, OTHER)
     await followed(inner)
     await followed(inner)
@@ -106,7 +103,7 @@ async def test_a_film_that_came_while_the_playlist_was_written_is_not_missed(inn
     class Late(type(handlers)):  # type: ignore[misc]
         async def _sources(self, *args: object, **more: object) -> object:
             result = await super()._sources(*args, **more)
-            await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
+            await do(inner, MediaEvent.change_state.on(SOURCE, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
             return result
 
     handlers.__class__ = Late
@@ -117,11 +114,11 @@ async def test_a_film_that_came_while_the_playlist_was_written_is_not_missed(inn
 
 
 async def deleted(inner: Core) -> None:
-    await do(inner, DeleteEvent(SOURCE))
+    await do(inner, MediaEvent.delete.on(SOURCE))
 
 
 async def capture_failed(inner: Core) -> None:
-    await do(inner, ChangeEventState(SOURCE, EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.STOPPED, trigger=Trigger.OPERATOR))
     await captured(inner, SOURCE, end=VodJobEnd.FAILED)
 
 
@@ -158,7 +155,7 @@ async def test_a_source_that_is_nothing_fails_it_at_once_and_the_log_says_which(
     assert [entry["message"] for entry in shown] == [f"The Event is COMPOSE_ERROR: {message}"]
     await handlers.replace(EVENT, CompositionKind.STANDARD, changes={"items": (item(SOURCE),)}, invocation=Invocation.by("studio"))
     assert (state(inner), jobs(inner), reason(inner)) == (WAITING, 0, "")
-    await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
     await followed(inner)
     assert (state(inner), jobs(inner)) == (GENERATING, 1)
 
@@ -170,15 +167,15 @@ async def test_at_its_time_it_goes_on_waiting_and_is_not_due_again(
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)
     due = inner.clock() + timedelta(hours=1)
     await compose(handlers, SOURCE, start=due)
-    await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
     await followed(inner)
     assert (state(inner), jobs(inner)) == (WAITING, 0)
-    await do(inner, ChangeEventState(SOURCE, EventState.LIVE_PUBLISHED))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
     clock.forward(hours=1)
     await handlers.generate_on_schedule(EVENT, due, invocation=Invocation.by("system"))
     assert (state(inner), jobs(inner)) == (WAITING, 0)
     assert rows(inner.database.conninfo, "SELECT awaits_sources FROM composition_view") == [(True,)]
-    await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
     await followed(inner)
     assert (state(inner), jobs(inner)) == (GENERATING, 1)
 
@@ -192,7 +189,7 @@ async def test_another_playlist_that_waits_breaks_off_the_job_of_the_first(inner
     await handlers.replace(EVENT, CompositionKind.STANDARD, changes={"items": (item(OTHER),)}, invocation=Invocation.by("studio"))
     assert state(inner) is WAITING
     assert rows(inner.database.conninfo, "SELECT DISTINCT state FROM job_view") != [("queued",)]
-    await do(inner, ChangeEventState(OTHER, EventState.VOD_PUBLIC))
+    await do(inner, MediaEvent.change_state.on(OTHER, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
     await followed(inner)
     assert (state(inner), jobs(inner)) == (GENERATING, 2)
 
@@ -202,14 +199,14 @@ async def test_what_cannot_be_made_when_the_wait_ends_is_tried_again(inner: Core
     """The Event of the playlist went live meanwhile."""
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)
     await compose(handlers, SOURCE)
-    await do(inner, ChangeEventState(EVENT, EventState.LIVE_PUBLISHED))
-    await do(inner, ChangeEventState(SOURCE, EventState.VOD_PUBLIC))
+    await do(inner, MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
+    await do(inner, MediaEvent.change_state.on(SOURCE, EventState.VOD_PUBLIC, trigger=Trigger.OPERATOR))
     await fed(inner)
     await worker(inner).carry_out()
     assert jobs(inner) == 0
     with pytest.raises(DomainError):
         await handlers.follow_sources(EVENT, invocation=Invocation.by("system"))
-    await do(inner, ChangeEventState(EVENT, EventState.STOPPED))
+    await do(inner, MediaEvent.change_state.on(EVENT, EventState.STOPPED, trigger=Trigger.OPERATOR))
     rows(inner.database.conninfo, "UPDATE orders SET due_at = '-infinity' RETURNING 1")
     await worker(inner).carry_out()
     assert (state(inner), jobs(inner)) == (GENERATING, 1)

@@ -16,8 +16,8 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.job_handlers import job_handlers
 from domain.asset.values import AssetState, AssetType
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState
-from domain.event.values import EventState, Mp4State, VodJobEnd
+from domain.event.commands import AddOrUpdateEvent
+from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd
 from domain.job.handlers import NewJob
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
@@ -121,7 +121,7 @@ async def test_an_event_that_was_live_is_captured_from_the_origin_of_its_channel
         for command in (
             RegisterRecord(CHANNEL, Channel, {"name": "main", "configuration_json": sent}),
             AddOrUpdateEvent(EVENT, {"channel_id": CHANNEL}, state=EventState.LIVE_PUBLISHED, new=True),
-            ChangeEventState(EVENT, EventState.STOPPED),
+            MediaEvent.change_state.on(EVENT, EventState.STOPPED, trigger=Trigger.OPERATOR),
         ):
             await engine.inner.executor.execute(command, invocation=ME)
         await submitted(engine, "vod_capture", start=moment(1), end=moment(3), frame_accurate=True)

@@ -17,7 +17,8 @@ from domain.asset.values import AssetState, AssetType
 from domain.composition.commands import ComposePlaylist, GiveUpGeneration
 from domain.composition.values import CompositionKind, Playlist
 from domain.destination.targets import Target
-from domain.event.commands import AddOrUpdateEvent, ComposeEvent, DeleteEvent, EndVodJob, MeasureQuality, StartVodJob
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent, ComposeEvent
 from domain.event.values import EventState, Quality, QualityReason, QualityVerdict, VodJobEnd, VodWorkflow
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Plan
@@ -46,8 +47,8 @@ async def event(inner: Core, state: EventState | None = None) -> None:
 
 async def job_fails(inner: Core, workflow: VodWorkflow, *, state: EventState, end: VodJobEnd = VodJobEnd.FAILED) -> None:
     await event(inner, state)
-    await do(inner, StartVodJob(EVENT, 7, workflow))
-    await do(inner, EndVodJob(EVENT, 7, end, 5, reason=REASON if end is VodJobEnd.FAILED else ""))
+    await do(inner, MediaEvent.start_vod_job.on(EVENT, 7, workflow))
+    await do(inner, MediaEvent.end_vod_job.on(EVENT, 7, end, version=5, reason=REASON if end is VodJobEnd.FAILED else ""))
 
 
 async def a_client_sets(inner: Core, state: EventState) -> None:
@@ -68,7 +69,7 @@ async def waits_to_be_composed(inner: Core) -> None:
 
 async def is_deleted_while_it_waits(inner: Core) -> None:
     async def deleted() -> Plan:
-        return Plan((DeleteEvent(EVENT), GiveUpGeneration(COMPOSITION, seen=1, reason=REASON)))
+        return Plan((MediaEvent.delete.on(EVENT), GiveUpGeneration(COMPOSITION, seen=1, reason=REASON)))
 
     await waits_to_be_composed(inner)
     await inner.executor.execute(deleted, invocation=Invocation.by("studio"))
@@ -124,7 +125,7 @@ async def film_is_withheld(inner: Core) -> None:
     await event(inner, EventState.VOD_PUBLIC)
     for keep, job in ((False, 6), (True, 7)):
         result = Quality(job=job, profile="ebu-r128", verdict=QualityVerdict.FAIL, keep_private=keep, reasons=reasons)
-        await do(inner, MeasureQuality(EVENT, result))
+        await do(inner, MediaEvent.measure_quality.on(EVENT, result))
 
 
 OTHER: Final = {"name": "packager", "type": "PACKAGER"}
@@ -223,9 +224,9 @@ def test_every_failed_state_is_walked() -> None:
 
 async def test_the_reason_of_a_failure_holds_no_secret(inner: Core, http: httpx.AsyncClient) -> None:
     await event(inner, EventState.STOPPED)
-    await do(inner, StartVodJob(EVENT, 7, VodWorkflow.CAPTURE))
+    await do(inner, MediaEvent.start_vod_job.on(EVENT, 7, VodWorkflow.CAPTURE))
     reason = "https://ada:marked-1@origin.test/a?token=marked-2 answered 403; apiKey=marked-3; AKIAIOSFODNN7EXAMPLE"
-    await do(inner, EndVodJob(EVENT, 7, VodJobEnd.FAILED, 5, reason=reason))
+    await do(inner, MediaEvent.end_vod_job.on(EVENT, 7, VodJobEnd.FAILED, version=5, reason=reason))
     await fed(inner, handler(inner))
     text = (await http.get(f"/api/log/event/{EVENT}")).text
     assert "answered 403" in text
@@ -234,8 +235,8 @@ async def test_the_reason_of_a_failure_holds_no_secret(inner: Core, http: httpx.
 
 async def test_what_goes_well_says_nothing(inner: Core) -> None:
     await event(inner, EventState.STOPPED)
-    await do(inner, StartVodJob(EVENT, 7, VodWorkflow.CAPTURE))
-    await do(inner, EndVodJob(EVENT, 7, VodJobEnd.COMPLETED, 5))
+    await do(inner, MediaEvent.start_vod_job.on(EVENT, 7, VodWorkflow.CAPTURE))
+    await do(inner, MediaEvent.end_vod_job.on(EVENT, 7, VodJobEnd.COMPLETED, version=5))
     await waits_elsewhere(inner)
     await fed(inner, handler(inner))
     assert rows(inner.database.conninfo, "SELECT message FROM logbook") == []

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from domain.composition.handlers import NewComposition
 from domain.composition.values import CompositionKind
-from domain.event.commands import AddOrUpdateEvent, EndVodJob, StartVodJob
+from domain.event.aggregate import MediaEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
 from domain.kernel.ports import Invocation
 from projections.event.due import COMPOSE, DueEvents
@@ -62,7 +63,7 @@ async def test_each_film_is_made_once_at_its_time_or_late(keeping: Keeping) -> N
 async def test_what_cannot_be_made_is_told_once_and_made_when_it_can(keeping: Keeping) -> None:
     await waiting(keeping, _11=-1, _12=-1)
     await keeping.change(11, state=EventState.LIVE_PUBLISHED)
-    await do(keeping.core, StartVodJob(UUID(int=12), OTHER_JOB, VodWorkflow.PACKAGE))
+    await do(keeping.core, MediaEvent.start_vod_job.on(UUID(int=12), OTHER_JOB, VodWorkflow.PACKAGE))
     provisioning = Provisioning(keeping.core)
     async with keeping.timekeeper() as timekeeper:
         await until(lambda: len([seconds for _, seconds in timekeeper._rests._rests.values() if seconds > Rests.FIRST]) == 2)
@@ -71,5 +72,5 @@ async def test_what_cannot_be_made_is_told_once_and_made_when_it_can(keeping: Ke
         assert "the Event is live" in live
         assert f"job {OTHER_JOB} (vod_package) is still producing files for this Event" in busy
         await keeping.change(11, state=EventState.STOPPED)
-        await do(keeping.core, EndVodJob(UUID(int=12), OTHER_JOB, VodJobEnd.FAILED, 4))
+        await do(keeping.core, MediaEvent.end_vod_job.on(UUID(int=12), OTHER_JOB, VodJobEnd.FAILED, version=4))
         await keeping.reached(GENERATING, 11, 12)

@@ -14,8 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from api.wiring.core import core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import ChangeEventState, DeleteEvent
-from domain.event.values import EventState
+from domain.event.values import EventState, Trigger
 from domain.kernel.ports import Invocation
 from projections.event.due import AT_ONCE, DueEvent, DueEvents
 from projections.kernel.database.database import Database
@@ -53,8 +52,11 @@ async def test_what_is_not_due_stays_as_it_is(keeping: Keeping) -> None:
     await keeping.plan(3, start=HOUR)
     await keeping.plan(4, start=-2 * HOUR, end=-HOUR, state=UNPUBLISHED, auto_end=False)
     await keeping.plan(5, start=-HOUR, state=EventState.SUSPENDED)
-    await do(keeping.core, DeleteEvent(await keeping.plan(6, start=-HOUR)))
-    await do(keeping.core, ChangeEventState(await keeping.plan(7, start=-2 * HOUR, end=-HOUR), UNPUBLISHED))
+    await do(keeping.core, MediaEvent.delete.on(await keeping.plan(6, start=-HOUR)))
+    await do(
+        keeping.core,
+        MediaEvent.change_state.on(await keeping.plan(7, start=-2 * HOUR, end=-HOUR), UNPUBLISHED, trigger=Trigger.OPERATOR),
+    )
     before = keeping.states()
     await keeping.plan(8, start=-1)
     async with keeping.timekeeper():

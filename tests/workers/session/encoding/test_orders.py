@@ -10,9 +10,9 @@ import pytest
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
-from domain.event.commands import AddOrUpdateEvent, ChangeEventState, DeleteEvent, ForceStopEvent
+from domain.event.commands import AddOrUpdateEvent
 from domain.event.on_air_handlers import OnAirHandlers
-from domain.event.values import EventState
+from domain.event.values import EventState, Trigger
 from domain.kernel.cause import Cause
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
@@ -73,7 +73,7 @@ async def on_air(inner: Core) -> dict[UUID, UUID]:
 
 async def go(inner: Core, key: UUID, *states: EventState) -> None:
     for state in states:
-        await do(inner, ChangeEventState(key, state))
+        await do(inner, MediaEvent.change_state.on(key, state, trigger=Trigger.OPERATOR))
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])
@@ -84,7 +84,7 @@ async def test_only_an_operator_orders_and_each_batch_gives_the_same(inner: Core
     await go(inner, first, LIVE, PUBLISHED, EventState.SUSPENDED, STOPPED)
     await go(inner, bare, LIVE)
     await do(inner, AddOrUpdateEvent(first, {"channel_id": OTHER}))
-    await do(inner, ForceStopEvent(first))
+    await do(inner, MediaEvent.force_stop.on(first))
     for _ in range(2):
         await fed(inner, at_once=at_once)
     main, other, stream = Channel.stream(MAIN), Channel.stream(OTHER), MediaEvent.stream(first)
@@ -94,7 +94,7 @@ async def test_only_an_operator_orders_and_each_batch_gives_the_same(inner: Core
 async def test_the_orders_of_a_channel_are_those_of_the_log_whoever_they_are_from(inner: Core) -> None:
     first, second = await event(inner, 1, channel_id=MAIN), await event(inner, 2, channel_id=MAIN)
     await go(inner, first, LIVE)
-    await do(inner, ForceStopEvent(second))
+    await do(inner, MediaEvent.force_stop.on(second))
     await go(inner, second, LIVE)
     await fed(inner)
     await carried_out(inner)
@@ -107,7 +107,7 @@ async def test_an_order_passes_on_the_trace_of_the_event_that_it_follows_from(in
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     first, second = await event(inner, 1, channel_id=MAIN), await event(inner, 2, channel_id=OTHER)
     for key, cause in ((first, Cause.by("test", trace_parent=trace)), (second, Cause.by("test"))):
-        await inner.executor.execute(ChangeEventState(key, LIVE), invocation=Invocation(cause))
+        await inner.executor.execute(MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR), invocation=Invocation(cause))
     await fed(inner)
     await carried_out(inner)
     taken = "SELECT metadata->>'trace_parent' FROM events WHERE topic = 'event.channel_taken' ORDER BY position"
@@ -119,8 +119,8 @@ async def test_a_start_that_was_withdrawn_before_its_order_never_takes_the_chann
     for key in keys:
         await go(inner, key, LIVE)
     await go(inner, keys[0], STOPPED)
-    await do(inner, ForceStopEvent(keys[1]))
-    await do(inner, DeleteEvent(keys[2]))
+    await do(inner, MediaEvent.force_stop.on(keys[1]))
+    await do(inner, MediaEvent.delete.on(keys[2]))
     await fed(inner)
     await carried_out(inner)
     assert await on_air(inner) == {}, "the forced stop came after the start of the last one"

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from api.wiring.catalogue import RECORDS, notified
 from api.wiring.core import Core
-from domain.event.commands import ForceNotification
+from domain.event.aggregate import MediaEvent
 from domain.kernel.mapper import EventMapper
 from projections.consumers.leases import ShardLeases
 from projections.log.log_watcher import LogWatcher
@@ -94,7 +94,7 @@ async def two_processes_deliver(inner: Core, database_url: str, clock: HandClock
                 running.push_async_callback(consumer.stop)
         await sending.finished(webhook, 1)
         for number in (17, 18):
-            await do(inner, ForceNotification(first))
+            await do(inner, MediaEvent.force_notification.on(first))
             await complete(inner, number, callback)
             await sending.finished(webhook, number - 15)
             await sending.finished(callback, NOTICES * (number - 16))
