@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from api.wiring.room import WorkerRole
 from api.wiring.rooms import ROOMS
@@ -36,7 +36,7 @@ def removals() -> list[Removal]:
     return [removal for room in ROOMS for removal in room.removals()]
 
 
-def _own_views() -> tuple[View, ...]:
+def _own_views() -> tuple[View[Any], ...]:
     return tuple(view for room in ROOMS for view in room.views)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from domain.kernel.aggregate import AggregateRoot
 from projections.kernel.schema.migrate import Grant, Migration
@@ -45,7 +45,7 @@ class Room:
 
     name: str
     aggregates: Sequence[type[AggregateRoot]] = ()
-    views: Sequence[View] = ()
+    views: Sequence[View[Any]] = ()
     migrations: Sequence[Migration] = ()
     grants: Sequence[Grant] = ()
     routes: Callable[[], Sequence[APIRouter]] = tuple

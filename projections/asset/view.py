@@ -2,60 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from domain.asset.aggregate import Asset
 from projections.kernel.schema.view import Column, View
 
-_COLUMNS = (
-    Column("id", "uuid", wire_type="text"),
-    Column("version", "bigint"),
-    Column("event_id", "uuid", wire_type="text"),
-    Column("type", "smallint"),
-    Column("state", "smallint"),
-    Column("name", "text"),
-    Column("path", "text"),
-    Column("job", "bigint"),
-    Column("size", "bigint"),
-    Column("file_modified", "timestamptz"),
-    Column("removed", "boolean"),
-    Column("holds_path", "boolean"),
-    Column("date_created", "timestamptz"),
-    Column("date_modified", "timestamptz"),
-    Column("shown_version", "bigint"),
-    Column("language", "text"),
-    Column("kind", "text"),
-)
-
-
-def row(asset: Asset) -> tuple[Any, ...]:
-    return (
-        asset.key,
-        asset.version,
-        str(asset.event_id),
-        asset.type,
-        asset.state,
-        asset.name,
-        asset.path,
-        asset.job,
-        asset.size,
-        asset.modified,
-        asset.removed,
-        asset.holds_path,
-        asset.created_on,
-        asset.shown_on,
-        asset.shown_version,
-        asset.language,
-        asset.kind,
-    )
-
-
-ASSET_VIEW = View(
+ASSET_VIEW = View[Asset](
     name="asset_view",
     version=3,
     kinds=(Asset.KIND,),
-    columns=_COLUMNS,
-    row=row,
+    columns=(
+        Column("id", "uuid", lambda asset: asset.key, wire_type="text"),
+        Column("version", "bigint", lambda asset: asset.version),
+        Column("event_id", "uuid", lambda asset: str(asset.event_id), wire_type="text"),
+        Column("type", "smallint", lambda asset: asset.type),
+        Column("state", "smallint", lambda asset: asset.state),
+        Column("name", "text", lambda asset: asset.name),
+        Column("path", "text", lambda asset: asset.path),
+        Column("job", "bigint", lambda asset: asset.job),
+        Column("size", "bigint", lambda asset: asset.size),
+        Column("file_modified", "timestamptz", lambda asset: asset.modified),
+        Column("removed", "boolean", lambda asset: asset.removed),
+        Column("holds_path", "boolean", lambda asset: asset.holds_path),
+        Column("date_created", "timestamptz", lambda asset: asset.created_on),
+        Column("date_modified", "timestamptz", lambda asset: asset.shown_on),
+        Column("shown_version", "bigint", lambda asset: asset.shown_version),
+        Column("language", "text", lambda asset: asset.language),
+        Column("kind", "text", lambda asset: asset.kind),
+    ),
     key=("id",),
     indexes={
         "event": "{table} (event_id, date_created, id) WHERE holds_path",

@@ -120,19 +120,19 @@ class Replay:
         )
         return tuple(f"{name} has a row, and the log has no events" for name in shown)
 
-    def _keyed_views(self, kind: str) -> Iterator[tuple[View, str]]:
+    def _keyed_views(self, kind: str) -> Iterator[tuple[View[Any], str]]:
         """Yield the views that have one row for each aggregate of a kind, with the condition for its rows."""
         for view in self._views.all:
-            if kind in view.kinds and not view.many_rows:
+            if kind in view.kinds and view.parts is None:
                 yield view, f"kind = '{kind}'" if view.key[0] == "kind" else "true"
 
 
-def _compared_columns(view: View) -> list[Any]:
-    """Return the columns that are compared. With `many_rows` each row keeps the version of its own last change."""
-    return [column for column in view.columns if not (view.many_rows and column.name == "version")]
+def _compared_columns(view: View[Any]) -> list[Any]:
+    """Return the columns that are compared. A row of a part keeps the version of its own last change."""
+    return [column for column in view.columns if not (view.parts and column.name == "version")]
 
 
-def _comparison(view: View) -> str:
+def _comparison(view: View[Any]) -> str:
     names = ", ".join(column.name for column in view.columns)
     arrays = ", ".join(f"%s::{column.parameter_type}[]" for column in view.columns)
     key = {column.name: column.select_expression for column in view.columns}

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic_core import to_json
 
 from domain.client.aggregate import Client
 from projections.kernel.schema.view import Column, View
 
-
-def row(client: Client) -> tuple[Any, ...]:
-    return (
-        client.key,
-        client.version,
-        client.deleted,
-        client.registered_at,
-        to_json(client.roles).decode(),
-        to_json(client.keys).decode(),
-        to_json(client.drm).decode(),
-        client.trust_actor,
-    )
-
-
-CLIENT_VIEW = View(
+CLIENT_VIEW = View[Client](
     name="client_view",
     version=3,
     kinds=(Client.KIND,),
     columns=(
-        Column("name", "text"),
-        Column("version", "bigint"),
-        Column("deleted", "boolean"),
-        Column("registered_at", "timestamptz"),
-        Column("roles", "text"),
-        Column("keys", "text"),
-        Column("drm", "text"),
-        Column("trust_actor", "boolean"),
+        Column("name", "text", lambda client: client.key),
+        Column("version", "bigint", lambda client: client.version),
+        Column("deleted", "boolean", lambda client: client.deleted),
+        Column("registered_at", "timestamptz", lambda client: client.registered_at),
+        Column("roles", "text", lambda client: to_json(client.roles).decode()),
+        Column("keys", "text", lambda client: to_json(client.keys).decode()),
+        Column("drm", "text", lambda client: to_json(client.drm).decode()),
+        Column("trust_actor", "boolean", lambda client: client.trust_actor),
     ),
-    row=row,
     key=("name",),
     indexes={},
 )

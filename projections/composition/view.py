@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from domain.composition.aggregate import Composition
 from projections.kernel.schema.view import Column, View
 
-_COLUMNS = (
-    Column("id", "uuid", wire_type="text"),
-    Column("version", "bigint"),
-    Column("event_id", "uuid", wire_type="text"),
-    Column("kind", "smallint"),
-    Column("content", "text"),
-    Column("state", "smallint"),
-    Column("live_stream_start", "timestamptz"),
-    Column("private", "boolean"),
-    Column("client", "text"),
-    Column("job", "bigint"),
-    Column("generation", "bigint"),
-    Column("reason", "text"),
-    Column("removed", "boolean"),
-    Column("shown_version", "bigint"),
-    Column("awaits_sources", "boolean"),
-)
-
-
-def row(composition: Composition) -> tuple[Any, ...]:
-    return (
-        composition.key,
-        composition.version,
-        str(composition.event_id),
-        composition.kind,
-        composition.playlist.model_dump_json(),
-        composition.state,
-        composition.live_stream_start,
-        composition.private,
-        composition.client,
-        composition.job,
-        composition.generation,
-        composition.reason,
-        composition.removed,
-        composition.shown_version,
-        composition.awaits_sources,
-    )
-
-
-COMPOSITION_VIEW = View(
+COMPOSITION_VIEW = View[Composition](
     name="composition_view",
     version=2,
     kinds=(Composition.KIND,),
-    columns=_COLUMNS,
-    row=row,
+    columns=(
+        Column("id", "uuid", lambda composition: composition.key, wire_type="text"),
+        Column("version", "bigint", lambda composition: composition.version),
+        Column("event_id", "uuid", lambda composition: str(composition.event_id), wire_type="text"),
+        Column("kind", "smallint", lambda composition: composition.kind),
+        Column("content", "text", lambda composition: composition.playlist.model_dump_json()),
+        Column("state", "smallint", lambda composition: composition.state),
+        Column("live_stream_start", "timestamptz", lambda composition: composition.live_stream_start),
+        Column("private", "boolean", lambda composition: composition.private),
+        Column("client", "text", lambda composition: composition.client),
+        Column("job", "bigint", lambda composition: composition.job),
+        Column("generation", "bigint", lambda composition: composition.generation),
+        Column("reason", "text", lambda composition: composition.reason),
+        Column("removed", "boolean", lambda composition: composition.removed),
+        Column("shown_version", "bigint", lambda composition: composition.shown_version),
+        Column("awaits_sources", "boolean", lambda composition: composition.awaits_sources),
+    ),
     key=("id",),
     indexes={
         "event": "{table} (event_id)",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 from pydantic_core import to_json
@@ -10,57 +10,33 @@ from pydantic_core import to_json
 from domain.content_key.aggregate import ContentKey
 from projections.kernel.schema.view import Column, View
 
-_UNUSED = (0, None, None, "[]", "[]")
+
+def _json(texts: Sequence[str]) -> str:
+    return to_json(texts).decode()
 
 
-def row(content_key: ContentKey) -> tuple[Any, ...]:
-    purpose = content_key.purpose
-    return (
-        UUID(content_key.key),
-        content_key.version,
-        purpose.client,
-        purpose.content_id,
-        purpose.period,
-        purpose.kid,
-        content_key.iv,
-        content_key.sealed_key.reference,
-        content_key.imported,
-        content_key.created_on,
-        *_usage(content_key),
-        content_key.counted,
-    )
-
-
-def _usage(content_key: ContentKey) -> tuple[Any, ...]:
-    usage = content_key.usage
-    if usage is None:
-        return _UNUSED
-    return usage.count, usage.first_at, usage.last_at, to_json(usage.systems).decode(), to_json(usage.speke_versions).decode()
-
-
-CONTENT_KEY_VIEW = View(
+CONTENT_KEY_VIEW = View[ContentKey](
     name="content_key_view",
     version=2,
     kinds=(ContentKey.KIND,),
     columns=(
-        Column("id", "uuid"),
-        Column("version", "bigint"),
-        Column("client", "text"),
-        Column("content_id", "text"),
-        Column("period", "text"),
-        Column("kid", "uuid"),
-        Column("iv", "text"),
-        Column("sealed_key", "uuid"),
-        Column("imported", "boolean"),
-        Column("issued_at", "timestamptz"),
-        Column("answers", "bigint"),
-        Column("first_answered_at", "timestamptz"),
-        Column("last_answered_at", "timestamptz"),
-        Column("systems", "text"),
-        Column("speke_versions", "text"),
-        Column("counted", "bigint"),
+        Column("id", "uuid", lambda key: UUID(key.key)),
+        Column("version", "bigint", lambda key: key.version),
+        Column("client", "text", lambda key: key.purpose.client),
+        Column("content_id", "text", lambda key: key.purpose.content_id),
+        Column("period", "text", lambda key: key.purpose.period),
+        Column("kid", "uuid", lambda key: key.purpose.kid),
+        Column("iv", "text", lambda key: key.iv),
+        Column("sealed_key", "uuid", lambda key: key.sealed_key.reference),
+        Column("imported", "boolean", lambda key: key.imported),
+        Column("issued_at", "timestamptz", lambda key: key.created_on),
+        Column("answers", "bigint", lambda key: key.usage.count if key.usage else 0),
+        Column("first_answered_at", "timestamptz", lambda key: key.usage.first_at if key.usage else None),
+        Column("last_answered_at", "timestamptz", lambda key: key.usage.last_at if key.usage else None),
+        Column("systems", "text", lambda key: _json(key.usage.systems) if key.usage else "[]"),
+        Column("speke_versions", "text", lambda key: _json(key.usage.speke_versions) if key.usage else "[]"),
+        Column("counted", "bigint", lambda key: key.counted),
     ),
-    row=row,
     key=("id",),
     indexes={"content": "{table} (content_id, client, issued_at, id)", "client": "{table} (client)"},
 )

@@ -3,49 +3,26 @@ fields."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from domain.record.kinds.custom_property import PROPERTIES, CustomProperty
 from projections.kernel.schema.view import Column, View
 
-_COLUMNS = (
-    Column("kind", "text"),
-    Column("id", "text"),
-    Column("version", "bigint"),
-    Column("deleted", "boolean"),
-    Column("owner_id", "text"),
-    Column("category", "text"),
-    Column("key", "text"),
-    Column("value", "text"),
-    Column("client", "text"),
-    Column("date_created", "timestamptz"),
-    Column("date_modified", "timestamptz"),
-)
-
-
-def row(property: CustomProperty) -> tuple[Any, ...]:
-    details = property.details
-    return (
-        property.KIND,
-        property.key,
-        property.version,
-        property.deleted,
-        str(details.owner_id),
-        details.category,
-        details.key,
-        details.value,
-        getattr(details, "client", None),
-        property.created_on,
-        property.modified_on,
-    )
-
-
-CUSTOM_PROPERTY_VIEW = View(
+CUSTOM_PROPERTY_VIEW = View[CustomProperty](
     name="custom_property_view",
     version=2,
     kinds=tuple(kind.KIND for kind in PROPERTIES),
-    columns=_COLUMNS,
-    row=row,
+    columns=(
+        Column("kind", "text", lambda property: property.KIND),
+        Column("id", "text", lambda property: property.key),
+        Column("version", "bigint", lambda property: property.version),
+        Column("deleted", "boolean", lambda property: property.deleted),
+        Column("owner_id", "text", lambda property: str(property.details.owner_id)),
+        Column("category", "text", lambda property: property.details.category),
+        Column("key", "text", lambda property: property.details.key),
+        Column("value", "text", lambda property: property.details.value),
+        Column("client", "text", lambda property: getattr(property.details, "client", None)),
+        Column("date_created", "timestamptz", lambda property: property.created_on),
+        Column("date_modified", "timestamptz", lambda property: property.modified_on),
+    ),
     key=("kind", "id"),
     indexes={
         "owner": "{table} (kind, owner_id)",

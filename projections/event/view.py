@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from domain.event.aggregate import MediaEvent
@@ -16,42 +16,6 @@ EVENT_SEARCH: Final = SearchIndex("event_search", "event_view", kind=MediaEvent.
 
 SEPARATOR = "\x1f"
 
-_COLUMNS = (
-    Column("id", "uuid", wire_type="text"),
-    Column("version", "bigint"),
-    Column("deleted", "boolean"),
-    Column("state", "smallint"),
-    Column("title", "text"),
-    Column("ref_id", "text"),
-    Column("external_id", "text"),
-    Column("room_id", "uuid"),
-    Column("event_type_id", "uuid"),
-    Column("channel_id", "uuid"),
-    Column("flow_id", "uuid"),
-    Column("category_ids", "uuid[]"),
-    Column("tag_ids", "uuid[]"),
-    Column("scheduled_start", "timestamptz"),
-    Column("scheduled_end", "timestamptz"),
-    Column("display_start", "timestamptz"),
-    Column("display_end", "timestamptz"),
-    Column("date_created", "timestamptz"),
-    Column("date_modified", "timestamptz"),
-    Column("shown_version", "bigint"),
-    Column("vod_due_at", "timestamptz"),
-    Column("start_due_at", "timestamptz"),
-    Column("provision_state", "smallint"),
-    Column("provision_due_at", "timestamptz"),
-    Column("termination_due_at", "timestamptz"),
-    Column("auto_start_at", "timestamptz"),
-    Column("auto_end_at", "timestamptz"),
-    Column("auto_provision_at", "timestamptz"),
-    Column("auto_provision_until", "timestamptz"),
-    Column("auto_terminate_at", "timestamptz"),
-    Column("on_air_channel_id", "uuid"),
-    Column("on_air_version", "bigint"),
-    Column("search_text", "text"),
-    Column("document", "text"),
-)
 STREAMING_STATES = ", ".join(str(int(state)) for state in sorted(STREAMING))
 """The states of live Events, as SQL."""
 AUTO_START_WINDOW = "tstzrange(auto_start_at, scheduled_end)"
@@ -61,44 +25,8 @@ AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
 """The window in which an Event's infrastructure is to be provisioned, as SQL."""
 
 
-def row(event: MediaEvent) -> tuple[Any, ...]:
-    details = event.details
-    return (
-        event.key,
-        event.version,
-        event.deleted,
-        details.state,
-        details.title,
-        details.ref_id,
-        details.external_id,
-        details.room_id,
-        details.event_type_id,
-        details.channel_id,
-        details.flow_id,
-        _array(details.category_ids),
-        _array(details.tag_ids),
-        details.scheduled_start,
-        details.scheduled_end,
-        details.display_start,
-        details.display_end,
-        event.created_on,
-        event.shown_on,
-        event.shown_version,
-        details.vod_due_at,
-        details.start_due_at,
-        None if details.provision is None else details.provision.state,
-        details.provision_due_at,
-        details.termination_due_at,
-        details.auto_start_at,
-        details.auto_end_at,
-        details.auto_provision_at,
-        details.auto_provision_until,
-        details.auto_terminate_at,
-        details.on_air_channel_id,
-        details.encoding.version if details.on_air_channel_id and details.encoding else None,
-        search_text(event.key, details),
-        document(details),
-    )
+def _on_air_version(details: EventDetails) -> int | None:
+    return details.encoding.version if details.on_air_channel_id and details.encoding else None
 
 
 def _array(ids: tuple[UUID, ...]) -> str | None:
@@ -117,12 +45,46 @@ def document(details: EventDetails) -> str:
     return written.decode()
 
 
-EVENT_VIEW = View(
+EVENT_VIEW = View[MediaEvent](
     name="event_view",
     version=6,
     kinds=(MediaEvent.KIND,),
-    columns=_COLUMNS,
-    row=row,
+    columns=(
+        Column("id", "uuid", lambda event: event.key, wire_type="text"),
+        Column("version", "bigint", lambda event: event.version),
+        Column("deleted", "boolean", lambda event: event.deleted),
+        Column("state", "smallint", lambda event: event.details.state),
+        Column("title", "text", lambda event: event.details.title),
+        Column("ref_id", "text", lambda event: event.details.ref_id),
+        Column("external_id", "text", lambda event: event.details.external_id),
+        Column("room_id", "uuid", lambda event: event.details.room_id),
+        Column("event_type_id", "uuid", lambda event: event.details.event_type_id),
+        Column("channel_id", "uuid", lambda event: event.details.channel_id),
+        Column("flow_id", "uuid", lambda event: event.details.flow_id),
+        Column("category_ids", "uuid[]", lambda event: _array(event.details.category_ids)),
+        Column("tag_ids", "uuid[]", lambda event: _array(event.details.tag_ids)),
+        Column("scheduled_start", "timestamptz", lambda event: event.details.scheduled_start),
+        Column("scheduled_end", "timestamptz", lambda event: event.details.scheduled_end),
+        Column("display_start", "timestamptz", lambda event: event.details.display_start),
+        Column("display_end", "timestamptz", lambda event: event.details.display_end),
+        Column("date_created", "timestamptz", lambda event: event.created_on),
+        Column("date_modified", "timestamptz", lambda event: event.shown_on),
+        Column("shown_version", "bigint", lambda event: event.shown_version),
+        Column("vod_due_at", "timestamptz", lambda event: event.details.vod_due_at),
+        Column("start_due_at", "timestamptz", lambda event: event.details.start_due_at),
+        Column("provision_state", "smallint", lambda event: event.details.provision and event.details.provision.state),
+        Column("provision_due_at", "timestamptz", lambda event: event.details.provision_due_at),
+        Column("termination_due_at", "timestamptz", lambda event: event.details.termination_due_at),
+        Column("auto_start_at", "timestamptz", lambda event: event.details.auto_start_at),
+        Column("auto_end_at", "timestamptz", lambda event: event.details.auto_end_at),
+        Column("auto_provision_at", "timestamptz", lambda event: event.details.auto_provision_at),
+        Column("auto_provision_until", "timestamptz", lambda event: event.details.auto_provision_until),
+        Column("auto_terminate_at", "timestamptz", lambda event: event.details.auto_terminate_at),
+        Column("on_air_channel_id", "uuid", lambda event: event.details.on_air_channel_id),
+        Column("on_air_version", "bigint", lambda event: _on_air_version(event.details)),
+        Column("search_text", "text", lambda event: search_text(event.key, event.details)),
+        Column("document", "text", lambda event: document(event.details)),
+    ),
     key=("id",),
     indexes={
         "schedule": "{table} (scheduled_start, id) WHERE NOT deleted",

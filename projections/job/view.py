@@ -6,11 +6,12 @@ The append that changes a job writes both, so an accepted job is in its queue wh
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
 from domain.job.aggregate import Job
+from domain.job.task import Task
 from domain.job.values import JobState, TaskState
 from projections.consumers.leases import shard_of
 from projections.kernel.schema.view import Column, View
@@ -36,39 +37,6 @@ DIMENSION = "job"
 """
 _COUNTED_AS = " || chr(31) || ".join(("v.client", "v.workflow", "v.state", "v.failed::integer"))
 _LONGEST_SEARCHED = 8_000
-
-
-def row(job: Job) -> tuple[Any, ...]:
-    submission = job.submission
-    return (
-        *changing(job),
-        submission.client,
-        submission.workflow,
-        submission.content_id,
-        job.created_on,
-        to_json(submission.parameters).decode(),
-        search_text(job),
-        job.transaction_id,
-        shard_of(job.key, SHARDS),
-    )
-
-
-def changing(job: Job) -> tuple[Any, ...]:
-    """Return the columns that a change of the job may change."""
-    return (
-        job.number,
-        job.version,
-        int(job.state),
-        job.failed,
-        job.reason,
-        job.priority,
-        job.run_at,
-        job.modified_on,
-        None if job.semaphore is None else job.semaphore.model_dump_json(),
-        job.next_queue,
-        started_at(job),
-        ended_at(job),
-    )
 
 
 def started_at(job: Job) -> datetime | None:
@@ -102,59 +70,46 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-def task_rows(job: Job) -> list[tuple[Any, ...]]:
-    shard = shard_of(job.key, SHARDS)
-    return [
-        (
-            job.number,
-            job.version,
-            task.plan.id,
-            job.submission.client,
-            task.plan.name,
-            task.plan.queue,
-            int(job.state_of(task)),
-            job.priority,
-            task.run,
-            task.attempts,
-            task.due_at,
-            task.worker,
-            task.started_at,
-            task.ended_at,
-            task.error,
-            job.transaction_id,
-            shard,
-        )
-        for task in job.tasks.values()
-    ]
+class JobTask(NamedTuple):
+    """A task of a job, which one row of `job_task_view` shows."""
+
+    job: Job
+    task: Task
+    number: int
+    shard: int
 
 
-JOB_VIEW = View(
+def job_tasks(job: Job) -> list[JobTask]:
+    number, shard = job.number, shard_of(job.key, SHARDS)
+    return [JobTask(job, task, number, shard) for task in job.tasks.values()]
+
+
+JOB_VIEW = View[Job](
     name="job_view",
     version=2,
     kinds=(Job.KIND,),
     columns=(
-        Column("id", "bigint"),
-        Column("version", "bigint"),
-        Column("state", "smallint"),
-        Column("failed", "boolean"),
-        Column("reason", "text"),
-        Column("priority", "smallint"),
-        Column("run_at", "timestamptz"),
-        Column("updated_at", "timestamptz"),
-        Column("semaphore", "text"),
-        Column("next_queue", "text"),
-        Column("started_at", "timestamptz"),
-        Column("ended_at", "timestamptz"),
-        Column("client", "text"),
-        Column("workflow", "text"),
-        Column("content_id", "text"),
-        Column("created_at", "timestamptz"),
-        Column("parameters", "text"),
-        Column("search_text", "text"),
-        Column("transaction_id", "text"),
-        Column("shard", "smallint"),
+        Column("id", "bigint", lambda job: job.number),
+        Column("version", "bigint", lambda job: job.version),
+        Column("state", "smallint", lambda job: int(job.state)),
+        Column("failed", "boolean", lambda job: job.failed),
+        Column("reason", "text", lambda job: job.reason),
+        Column("priority", "smallint", lambda job: job.priority),
+        Column("run_at", "timestamptz", lambda job: job.run_at),
+        Column("updated_at", "timestamptz", lambda job: job.modified_on),
+        Column("semaphore", "text", lambda job: None if job.semaphore is None else job.semaphore.model_dump_json()),
+        Column("next_queue", "text", lambda job: job.next_queue),
+        Column("started_at", "timestamptz", started_at),
+        Column("ended_at", "timestamptz", ended_at),
+        Column("client", "text", lambda job: job.submission.client, fixed=True),
+        Column("workflow", "text", lambda job: job.submission.workflow, fixed=True),
+        Column("content_id", "text", lambda job: job.submission.content_id, fixed=True),
+        Column("created_at", "timestamptz", lambda job: job.created_on, fixed=True),
+        Column("parameters", "text", lambda job: to_json(job.submission.parameters).decode(), fixed=True),
+        Column("search_text", "text", search_text, fixed=True),
+        Column("transaction_id", "text", lambda job: job.transaction_id, fixed=True),
+        Column("shard", "smallint", lambda job: shard_of(job.key, SHARDS), fixed=True),
     ),
-    row=row,
     key=("id",),
     indexes={
         "queue": f"{{table}} (client, priority, id) WHERE state = {JobState.QUEUED}",
@@ -163,40 +118,37 @@ JOB_VIEW = View(
         "ended": f"{{table}} (updated_at) WHERE state IN {ENDED}",
         "created": "{table} USING brin (created_at) WITH (autosummarize = on)",
     },
-    fixed=("client", "workflow", "content_id", "created_at", "parameters", "search_text", "transaction_id", "shard"),
-    changing=changing,
     tallies=(Tally(DIMENSION, _COUNTED_AS),),
 )
 
-JOB_TASK_VIEW = View(
+JOB_TASK_VIEW = View[JobTask](
     name="job_task_view",
     version=1,
     kinds=(Job.KIND,),
     columns=(
-        Column("job", "bigint"),
-        Column("version", "bigint"),
-        Column("task", "integer"),
-        Column("client", "text"),
-        Column("name", "text"),
-        Column("queue", "text"),
-        Column("state", "smallint"),
-        Column("priority", "smallint"),
-        Column("run", "integer"),
-        Column("attempts", "integer"),
-        Column("due_at", "timestamptz"),
-        Column("worker", "text"),
-        Column("started_at", "timestamptz"),
-        Column("ended_at", "timestamptz"),
-        Column("error", "text"),
-        Column("transaction_id", "text"),
-        Column("shard", "smallint"),
+        Column("job", "bigint", lambda row: row.number),
+        Column("version", "bigint", lambda row: row.job.version),
+        Column("task", "integer", lambda row: row.task.plan.id),
+        Column("client", "text", lambda row: row.job.submission.client, fixed=True),
+        Column("name", "text", lambda row: row.task.plan.name, fixed=True),
+        Column("queue", "text", lambda row: row.task.plan.queue, fixed=True),
+        Column("state", "smallint", lambda row: int(row.job.state_of(row.task))),
+        Column("priority", "smallint", lambda row: row.job.priority),
+        Column("run", "integer", lambda row: row.task.run),
+        Column("attempts", "integer", lambda row: row.task.attempts),
+        Column("due_at", "timestamptz", lambda row: row.task.due_at),
+        Column("worker", "text", lambda row: row.task.worker),
+        Column("started_at", "timestamptz", lambda row: row.task.started_at),
+        Column("ended_at", "timestamptz", lambda row: row.task.ended_at),
+        Column("error", "text", lambda row: row.task.error),
+        Column("transaction_id", "text", lambda row: row.job.transaction_id, fixed=True),
+        Column("shard", "smallint", lambda row: row.shard, fixed=True),
     ),
-    row=task_rows,
+    parts=job_tasks,
     key=("job", "task"),
     indexes={
         "ready": f"{{table}} (queue, priority, job, task) WHERE state IN ({TaskState.READY}, {TaskState.PUBLISHING})",
         "under_way": f"{{table}} (job, task) WHERE state IN ({TaskState.RUNNING}, {TaskState.PUBLISHING})",
         "state": "{table} (client, state)",
     },
-    many_rows=True,
 )

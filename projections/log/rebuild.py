@@ -109,7 +109,7 @@ class Rebuilder:
         self._patience = patience
         self._say_after = say_after
 
-    async def rebuild(self, view: View, *, progress: Callable[[int], None] | None = None) -> Rebuilt:
+    async def rebuild(self, view: View[Any], *, progress: Callable[[int], None] | None = None) -> Rebuilt:
         """Rebuild the view under live traffic. An advisory lock allows one rebuild of a view at a time.
 
         Raise `OlderBuildsRun` for a new version while an older build is running, and `BuildTooOld`.
@@ -117,7 +117,7 @@ class Rebuilder:
         async with self._alone(view) as connection:
             return await self._rebuild(connection, view, progress=progress)
 
-    async def ensure(self, views: Iterable[View]) -> list[str]:
+    async def ensure(self, views: Iterable[View[Any]]) -> list[str]:
         """Make every view ready for this build, and return the names of the views that were built.
 
         A view whose table has the earlier version is not built yet: queries see it in its new form, and `finish` builds it. For
@@ -134,7 +134,7 @@ class Rebuilder:
                         built.append(view.name)
         return built
 
-    async def missing(self, views: Iterable[View]) -> list[str]:
+    async def missing(self, views: Iterable[View[Any]]) -> list[str]:
         """Return the names of the views that only the schema's owner can make ready, with `ensure`."""
         views, schema = list(views), schema_of(self._build)
         new = await new_kinds(self._database, views)
@@ -142,12 +142,12 @@ class Rebuilder:
         later = {view.name for view in await self.unfinished(views)} & shown
         return [view.name for view in views if view.name not in later and not await self._fits(view, new)]
 
-    async def unfinished(self, views: Iterable[View]) -> list[View]:
+    async def unfinished(self, views: Iterable[View[Any]]) -> list[View[Any]]:
         """Return the views whose tables still have the earlier version."""
         versions: dict[str, int] = dict(await self._database.rows("SELECT name, version FROM view_versions"))
         return [view for view in views if view.earlier is not None and versions.get(view.name) == view.earlier.version]
 
-    async def finish(self, views: Iterable[View]) -> list[str]:
+    async def finish(self, views: Iterable[View[Any]]) -> list[str]:
         """Build the unfinished views, each as soon as no older build is running, and return their names."""
         built = []
         for view in views:
@@ -158,7 +158,7 @@ class Rebuilder:
         await drop_unused_schemas(self._database)
         return built
 
-    async def _fits(self, view: View, new: frozenset[str]) -> bool:
+    async def _fits(self, view: View[Any], new: frozenset[str]) -> bool:
         """Return True if the table has the view's version and kinds. Kinds that are new to the log are added to the kinds of the
         table."""
         async with self._database.connection() as connection, connection.transaction():
@@ -173,7 +173,7 @@ class Rebuilder:
                 await connection.execute("UPDATE view_versions SET kinds = kinds || %s WHERE name = %s", (sorted(added), view.name))
             return added <= new
 
-    async def _stand_in(self, view: View) -> bool:
+    async def _stand_in(self, view: View[Any]) -> bool:
         async with self._database.connection() as connection, connection.transaction():
             await hold_builds(connection)
             table = await stored_table(connection, view)
@@ -183,7 +183,7 @@ class Rebuilder:
             return True
 
     @asynccontextmanager
-    async def _alone(self, view: View) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def _alone(self, view: View[Any]) -> AsyncIterator[AsyncConnection[TupleRow]]:
         connection = await self._database.connect("rebuild", seconds=None, settings=_INDEXING)
         try:
             while not await self._try_lock(connection, view):
@@ -192,7 +192,7 @@ class Rebuilder:
         finally:
             await connection.close()
 
-    async def _try_lock(self, connection: AsyncConnection[TupleRow], view: View) -> bool:
+    async def _try_lock(self, connection: AsyncConnection[TupleRow], view: View[Any]) -> bool:
         try:
             async with connection.transaction():
                 await connection.execute("SELECT set_config('lock_timeout', %s, true)", (f"{self._say_after:.3f}s",))
@@ -201,7 +201,7 @@ class Rebuilder:
             return False
         return True
 
-    async def _name_rebuilder(self, connection: AsyncConnection[TupleRow], view: View) -> None:
+    async def _name_rebuilder(self, connection: AsyncConnection[TupleRow], view: View[Any]) -> None:
         """Log which process is rebuilding the view. A rebuild may take hours, but a process that is frozen during one keeps the
         lock too, and an operator has to end it."""
         rebuilder = await (await connection.execute(_REBUILDER, (_lock_of(view),))).fetchone()
@@ -213,7 +213,7 @@ class Rebuilder:
     async def _rebuild(
         self,
         connection: AsyncConnection[TupleRow],
-        view: View,
+        view: View[Any],
         *,
         progress: Callable[[int], None] | None = None,
         new: frozenset[str] = frozenset(),
@@ -250,7 +250,7 @@ class Rebuilder:
         return Rebuilt(events, rows, reached)
 
     async def _fill(
-        self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, progress: Callable[[int], None]
+        self, connection: AsyncConnection[TupleRow], view: View[Any], *, table: str, position: int, progress: Callable[[int], None]
     ) -> tuple[int, int]:
         """Fold the log stream by stream and COPY the rows as they are made. Return the numbers of events and of rows."""
         events = rows = 0
@@ -271,7 +271,9 @@ class Rebuilder:
             await reader.close()
         return events, rows
 
-    async def _catch_up(self, connection: AsyncConnection[TupleRow], view: View, *, table: str, after: int, until: int) -> None:
+    async def _catch_up(
+        self, connection: AsyncConnection[TupleRow], view: View[Any], *, table: str, after: int, until: int
+    ) -> None:
         """Write the rows of every changed stream from its present state. This is enough because the view holds the newest version
         only."""
         cursor = await connection.execute(_TOUCHED, {"after": after, "until": until, "kinds": list(view.kinds)})
@@ -282,7 +284,7 @@ class Rebuilder:
             await connection.execute(view.upsert(table, ""), packed, binary=True)
 
     async def _flip(
-        self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, new: frozenset[str]
+        self, connection: AsyncConnection[TupleRow], view: View[Any], *, table: str, position: int, new: frozenset[str]
     ) -> int:
         for remaining in reversed(range(_FLIP_TRIES)):
             try:
@@ -295,7 +297,7 @@ class Rebuilder:
         raise AssertionError("unreachable")
 
     async def _try_flip(
-        self, connection: AsyncConnection[TupleRow], view: View, *, table: str, position: int, new: frozenset[str]
+        self, connection: AsyncConnection[TupleRow], view: View[Any], *, table: str, position: int, new: frozenset[str]
     ) -> int:
         async with connection.transaction():
             await connection.execute("SET LOCAL lock_timeout = '500ms'")
@@ -323,7 +325,7 @@ class Rebuilder:
             )
         return reached
 
-    async def _may_flip(self, connection: AsyncConnection[TupleRow], view: View, new: frozenset[str]) -> None:
+    async def _may_flip(self, connection: AsyncConnection[TupleRow], view: View[Any], new: frozenset[str]) -> None:
         """Raise an error if the flip would lose rows.
 
         An older build would keep running without writing to the new table, and nothing that a newer build wrote may be lost.
@@ -337,7 +339,7 @@ class Rebuilder:
             await shut_out_older(connection, self._build, because=f"{view.name} version {view.version}")
 
 
-async def _pages(reader: AsyncConnection[TupleRow], view: View, position: int) -> AsyncIterator[list[tuple[Any, ...]]]:
+async def _pages(reader: AsyncConnection[TupleRow], view: View[Any], position: int) -> AsyncIterator[list[tuple[Any, ...]]]:
     """Yield the history in pages, limited by number of events and by bytes. A stream is never split between two pages."""
     kinds = of_kinds(view.kinds)
     carried: list[tuple[Any, ...]] = []
@@ -364,7 +366,7 @@ def _bytes(rows: Iterable[tuple[Any, ...]]) -> int:
     return sum(len(state) for *_, state in rows)
 
 
-def _lock_of(view: View) -> int:
+def _lock_of(view: View[Any]) -> int:
     """Return the number of the advisory lock for rebuilds of a view."""
     return int.from_bytes(sha256(f"rebuild {view.name}".encode()).digest()[:8], signed=True)
 

@@ -198,8 +198,8 @@ def _record_columns(records: Sequence[IdempotencyRecord]) -> list[Any]:
 
 
 def _views(rows: Iterable[ViewRow]) -> Iterable[Part]:
-    written: dict[tuple[str, int], tuple[View, list[tuple[Any, ...]]]] = {}
-    changed: dict[tuple[str, int], tuple[View, list[tuple[Any, ...]]]] = {}
+    written: dict[tuple[str, int], tuple[View[Any], list[tuple[Any, ...]]]] = {}
+    changed: dict[tuple[str, int], tuple[View[Any], list[tuple[Any, ...]]]] = {}
     for view, values, update in rows:
         (changed if update else written).setdefault((view.name, view.version), (view, []))[1].append(values)
     for (name, version), (view, view_rows) in sorted(written.items(), key=itemgetter(0)):

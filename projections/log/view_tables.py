@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -31,7 +31,7 @@ class Stored(NamedTuple):
     kinds: frozenset[str]
 
 
-async def stored_table(connection: AsyncConnection[TupleRow], view: View) -> Stored | None:
+async def stored_table(connection: AsyncConnection[TupleRow], view: View[Any]) -> Stored | None:
     row = await (await connection.execute("SELECT version, kinds FROM view_versions WHERE name = %s", (view.name,))).fetchone()
     return None if row is None else Stored(row[0], frozenset(row[1]))
 
@@ -42,7 +42,7 @@ def of_kinds(kinds: Collection[str]) -> str:
     return " OR ".join(f"(originator_id >= '{first}' AND originator_id < '{end}')" for first, end in bounds)
 
 
-async def new_kinds(database: Database, views: Sequence[View]) -> frozenset[str]:
+async def new_kinds(database: Database, views: Sequence[View[Any]]) -> frozenset[str]:
     """Return the kinds of aggregates that no other build knows: no view shows them yet, and they have no events."""
     shown = {kind for (kinds,) in await database.rows("SELECT kinds FROM view_versions") for kind in kinds}
     unseen = sorted({kind for view in views for kind in view.kinds} - shown)
@@ -66,7 +66,7 @@ class StandIn(NamedTuple):
         return f"CREATE VIEW {self.schema}.{self.name} AS {self.query.rstrip(';')}{grant}"
 
 
-async def make_stand_in(connection: AsyncConnection[TupleRow], view: View, *, schema: str, role: str | None) -> None:
+async def make_stand_in(connection: AsyncConnection[TupleRow], view: View[Any], *, schema: str, role: str | None) -> None:
     """Create the stand-in of a view unless it exists."""
     if any(stand_in.schema == schema for stand_in in await _stand_ins(connection, view.name)):
         return

@@ -2,53 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import TypeAdapter
 
 from domain.provision.aggregate import ProvisionInfo
 from domain.provision.row import ProvisionRow
 from projections.kernel.schema.view import Column, View
 
-_COLUMNS = (
-    Column("id", "uuid", wire_type="text"),
-    Column("version", "bigint"),
-    Column("event_id", "uuid", wire_type="text"),
-    Column("infrastructure_key", "text"),
-    Column("state", "smallint"),
-    Column("run", "bigint"),
-    Column("work", "text"),
-    Column("exists", "boolean"),
-    Column("date_created", "timestamptz"),
-    Column("date_modified", "timestamptz"),
-    Column("document", "text"),
-)
-
 ROW: TypeAdapter[ProvisionRow] = TypeAdapter(ProvisionRow)
 
 
-def row(info: ProvisionInfo) -> tuple[Any, ...]:
-    return (
-        info.key,
-        info.version,
-        str(info.event_id),
-        info.infrastructure_key,
-        info.state,
-        info.run,
-        info.work,
-        info.exists,
-        info.created_on,
-        info.shown_on,
-        ROW.dump_json(ProvisionRow.of(info)).decode(),
-    )
-
-
-PROVISION_VIEW = View(
+PROVISION_VIEW = View[ProvisionInfo](
     name="provision_view",
     version=2,
     kinds=(ProvisionInfo.KIND,),
-    columns=_COLUMNS,
-    row=row,
+    columns=(
+        Column("id", "uuid", lambda info: info.key, wire_type="text"),
+        Column("version", "bigint", lambda info: info.version),
+        Column("event_id", "uuid", lambda info: str(info.event_id), wire_type="text"),
+        Column("infrastructure_key", "text", lambda info: info.infrastructure_key),
+        Column("state", "smallint", lambda info: info.state),
+        Column("run", "bigint", lambda info: info.run),
+        Column("work", "text", lambda info: info.work),
+        Column("exists", "boolean", lambda info: info.exists),
+        Column("date_created", "timestamptz", lambda info: info.created_on),
+        Column("date_modified", "timestamptz", lambda info: info.shown_on),
+        Column("document", "text", lambda info: ROW.dump_json(ProvisionRow.of(info)).decode()),
+    ),
     key=("id",),
     indexes={
         "event": "{table} (event_id)",

@@ -7,53 +7,36 @@ kinds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from domain.record.record import Record
 from domain.webhook.aggregate import Webhook
 from projections.kernel.schema.view import Column, View
 
-_COLUMNS = (
-    Column("kind", "text"),
-    Column("id", "text"),
-    Column("version", "bigint"),
-    Column("deleted", "boolean"),
-    Column("name", "text"),
-    Column("label", "text"),
-    Column("reference_id", "text"),
-    Column("parent", "text"),
-    Column("date_created", "timestamptz"),
-    Column("date_modified", "timestamptz"),
-    Column("document", "text"),
-)
+
+def _parent(record: Record) -> str | None:
+    parent = getattr(record.details, record.PARENT) if record.PARENT else None
+    return None if parent is None else str(parent)
 
 
-def row(record: Record) -> tuple[Any, ...]:
-    details = record.details
-    parent = getattr(details, record.PARENT) if record.PARENT else None
-    return (
-        record.KIND,
-        record.key,
-        record.version,
-        record.deleted,
-        getattr(details, "name", None),
-        getattr(details, "label", None),
-        getattr(details, "reference_id", None),
-        None if parent is None else str(parent),
-        record.created_on,
-        record.modified_on,
-        details.model_dump_json(exclude_none=True),
-    )
-
-
-def record_view(kinds: Sequence[type[Record]]) -> View:
+def record_view(kinds: Sequence[type[Record]]) -> View[Record]:
     """Return the view of these kinds of records."""
-    return View(
+    return View[Record](
         name="record_view",
         version=3,
         kinds=tuple(kind.KIND for kind in kinds),
-        columns=_COLUMNS,
-        row=row,
+        columns=(
+            Column("kind", "text", lambda record: record.KIND),
+            Column("id", "text", lambda record: record.key),
+            Column("version", "bigint", lambda record: record.version),
+            Column("deleted", "boolean", lambda record: record.deleted),
+            Column("name", "text", lambda record: getattr(record.details, "name", None)),
+            Column("label", "text", lambda record: getattr(record.details, "label", None)),
+            Column("reference_id", "text", lambda record: getattr(record.details, "reference_id", None)),
+            Column("parent", "text", _parent),
+            Column("date_created", "timestamptz", lambda record: record.created_on),
+            Column("date_modified", "timestamptz", lambda record: record.modified_on),
+            Column("document", "text", lambda record: record.details.model_dump_json(exclude_none=True)),
+        ),
         key=("kind", "id"),
         indexes={
             "name": "{table} (kind, name, id) WHERE NOT deleted",

@@ -33,21 +33,16 @@ _CHANGES: Final = {
     ],
     "projections/event/queries.py": [('self._latest("ref_id", reference_id)', 'self._latest("sponsor", reference_id)')],
     "projections/event/view.py": [
-        ("EVENT_VIEW = View(\n", "_BEFORE = View(\n"),
-        ("from typing import Any\n", "from dataclasses import replace\nfrom typing import Any\n"),
+        ("EVENT_VIEW = View[MediaEvent](\n", "_BEFORE = View[MediaEvent](\n"),
+        ("from typing import Final\n", "from dataclasses import replace\nfrom typing import Final\n"),
     ],
 }
 _VIEW: Final = """
 
-def _row_with_sponsor(event: MediaEvent) -> tuple[Any, ...]:
-    return (*row(event), event.details.sponsor)
-
-
 EVENT_VIEW = replace(
     _BEFORE,
     version=_BEFORE.version + 1,
-    columns=(*_BEFORE.columns, Column("sponsor", "text")),
-    row=_row_with_sponsor,
+    columns=(*_BEFORE.columns, Column[MediaEvent]("sponsor", "text", lambda event: event.details.sponsor)),
     indexes={**_BEFORE.indexes, "sponsor": "{table} (sponsor) WHERE sponsor IS NOT NULL"},
     earlier=_BEFORE,
     from_earlier={"sponsor": "document::json->>'sponsor'"},

@@ -42,7 +42,7 @@ class Release:
         return cls(int(first.removeprefix("build ")), dict(line.rsplit(" ", 1) for line in lines))
 
 
-def release(build: int, *, events: Sequence[type[DomainEvent]], shown: Sequence[View], steps: Sequence[Migration]) -> Release:
+def release(build: int, *, events: Sequence[type[DomainEvent]], shown: Sequence[View[Any]], steps: Sequence[Migration]) -> Release:
     forms = {f"event {event.TOPIC} {event.class_version}": _hash(event.model_json_schema()) for event in events}
     forms |= {f"view {view.name} {view.version}": _hash(_form(view)) for view in shown}
     forms |= {f"migration {step.name.replace(' ', '_')}": step.sha256[:16] for step in steps}
@@ -53,7 +53,7 @@ def today() -> Release:
     return release(BUILD, events=list(catalogue().events.values()), shown=views().all, steps=migrations())
 
 
-def _form(view: View) -> list[Any]:
+def _form(view: View[Any]) -> list[Any]:
     return [[(column.name, column.type) for column in view.columns], view.key, dict(view.indexes)]
 
 
@@ -61,7 +61,7 @@ def _hash(form: Any) -> str:
     return sha256(to_json(form)).hexdigest()[:16]
 
 
-def faults(last: Release, now: Release, *, shown: Sequence[View], steps: Sequence[Migration]) -> Iterator[str]:
+def faults(last: Release, now: Release, *, shown: Sequence[View[Any]], steps: Sequence[Migration]) -> Iterator[str]:
     """Yield the steps that are needed before the next release can run next to the last one."""
     for name, form in last.forms.items():
         if now.forms.get(name, form) != form and not name.startswith("event "):

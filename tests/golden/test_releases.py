@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from api.wiring.catalogue import catalogue, migrations, views
+from domain.event.aggregate import MediaEvent
 from projections.event.view import EVENT_VIEW
 from projections.kernel.schema.migrate import Migration
 from projections.kernel.schema.view import Column, View
@@ -19,7 +21,10 @@ FIRST = Migration("0001 first", "CREATE TABLE first (id integer)")
 LAST = release(4, events=EVENTS, shown=[EVENT_VIEW], steps=[FIRST])
 RAISE = "what is stored has changed since the last release: raise BUILD in projections/kernel/schema/builds.py to 5"
 WIDER = replace(
-    EVENT_VIEW, version=EVENT_VIEW.version + 1, columns=(*EVENT_VIEW.columns, Column("sponsor", "text")), earlier=EVENT_VIEW
+    EVENT_VIEW,
+    version=EVENT_VIEW.version + 1,
+    columns=(*EVENT_VIEW.columns, Column[MediaEvent]("sponsor", "text", lambda event: event.details.title)),
+    earlier=EVENT_VIEW,
 )
 
 
@@ -65,7 +70,7 @@ def test_a_release_is_read_as_it_was_written() -> None:
     ],
 )
 def test_a_change_that_the_last_release_cannot_live_with_is_named(
-    view: View, step: Migration | None, build: int, wrong: list[str]
+    view: View[Any], step: Migration | None, build: int, wrong: list[str]
 ) -> None:
     steps = [FIRST] if step is None else [FIRST, step]
     now = release(build, events=EVENTS, shown=[view], steps=steps)

@@ -56,13 +56,13 @@ def configured(name: str, text: str = "{}") -> dict[str, Any]:
     return {"name": name, "configuration_json": SentConfiguration(text, {}, {})}
 
 
-async def table(database: Database, view: View) -> list[tuple[Any, ...]]:
+async def table(database: Database, view: View[Any]) -> list[tuple[Any, ...]]:
     """Every column of every row of a view."""
     names = ", ".join(column.name for column in view.columns)
     return await database.rows(f"SELECT {names} FROM {view.name} ORDER BY {', '.join(view.key)}")
 
 
-async def shown(database: Database, view: View) -> list[tuple[Any, ...]]:
+async def shown(database: Database, view: View[Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a view.
 
     If an aggregate has many rows, each has the version of its own last change. A rebuild cannot know it, so it is left out.
@@ -70,8 +70,8 @@ async def shown(database: Database, view: View) -> list[tuple[Any, ...]]:
     return [unversioned(view, row) for row in await table(database, view)]
 
 
-def unversioned(view: View, row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return row[:1] + row[2:] if view.many_rows else row
+def unversioned(view: View[Any], row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return row[:1] + row[2:] if view.parts else row
 
 
 def as_superuser(conninfo: str, *statements: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -77,5 +78,5 @@ async def test_every_change_of_a_row_is_noticed(inner: Core, replay: Replay, dat
 
 
 def test_each_kind_of_aggregate_has_a_view() -> None:
-    shown: dict[str, View] = {kind: view for view in views().all for kind in view.kinds}
+    shown: dict[str, View[Any]] = {kind: view for view in views().all for kind in view.kinds}
     assert catalogue().aggregates.keys() - shown.keys() == {"log"}

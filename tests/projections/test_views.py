@@ -34,11 +34,11 @@ from tests.projections.feeding import configured, do, event, record, room, table
 LATER = NOON + timedelta(hours=1)
 
 
-def named(view: View, row: tuple[Any, ...]) -> dict[str, Any]:
+def named(view: View[Any], row: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip([column.name for column in view.columns], row, strict=True))
 
 
-async def only_row(inner: Core, view: View) -> dict[str, Any]:
+async def only_row(inner: Core, view: View[Any]) -> dict[str, Any]:
     [row] = await table(inner.database, view)
     return named(view, row)
 
@@ -172,9 +172,11 @@ async def test_the_row_of_a_client_holds_hashes_and_ends_of_keys(inner: Core) ->
     assert (row["deleted"], row["keys"]) == (True, "[]")
 
 
-async def feed(inner: Core, view: View, *roots: AggregateRoot) -> None:
+async def feed(inner: Core, view: View[Any], *roots: AggregateRoot) -> None:
     async with inner.database.connection() as connection:
-        await connection.execute(view.upsert(view.name, ""), view.pack([view.row(root) for root in roots]), binary=True)
+        await connection.execute(
+            view.upsert(view.name, ""), view.pack([row for root in roots for row in view.rows(root)]), binary=True
+        )
 
 
 async def test_a_row_fed_twice_or_late_changes_nothing(inner: Core) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -26,10 +27,8 @@ _EIGHT = struct.Struct(">iq")
 _NULL = _LENGTH.pack(-1)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
-
-def _eight(value: int) -> bytes:
-    return _EIGHT.pack(8, value)
+_eight = partial(_EIGHT.pack, 8)
+"""Frame an integer."""
 
 
 class PackedArray(bytes):
@@ -72,10 +71,18 @@ Packed = TypeVar("Packed", bound=PackedArray)
 
 def _pack(kind: type[Packed], values: Sequence[T | None], frame: Callable[[T], bytes]) -> Packed:
     """Pack values into an array. `framed` returns an element preceded by its length."""
-    if values.count(None) == len(values):
-        return kind(_HEADER.pack(1, 1, kind.ELEMENT, len(values), 1) + _NULL * len(values))
+    nulls, count = values.count(None), len(values)
+    if nulls == count:
+        absent: Packed = _nulls(kind, count)
+        return absent
     elements = b"".join([_NULL if value is None else frame(value) for value in values])
-    return kind(_HEADER.pack(1, None in values, kind.ELEMENT, len(values), 1) + elements)
+    return kind(_HEADER.pack(1, nulls > 0, kind.ELEMENT, count, 1) + elements)
+
+
+@lru_cache(1024)
+def _nulls(kind: type[Packed], count: int) -> Packed:
+    """Return an array of nulls. Most columns of a row are null, and most appends write one row."""
+    return kind(_HEADER.pack(1, 1, kind.ELEMENT, count, 1) + _NULL * count)
 
 
 def _frame(data: bytes) -> bytes:

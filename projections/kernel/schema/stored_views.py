@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from domain.kernel.errors import Unavailable
 from projections.kernel.database.database import Database
@@ -14,7 +15,7 @@ class StoredViews(Views):
     """The views that the appends of a process write. An append is refused if a table has changed its version since; `refresh` must
     then be called."""
 
-    def __init__(self, views: Sequence[View], database: Database) -> None:
+    def __init__(self, views: Sequence[View[Any]], database: Database) -> None:
         super().__init__(views)
         self._database = database
         self._stored = {view.name: view for view in views}
@@ -30,7 +31,7 @@ class StoredViews(Views):
         return all(view.version == self._stored.get(view.name, view).version for view, _, _ in rows)
 
 
-def _in_version(view: View, version: int) -> View:
+def _in_version(view: View[Any], version: int) -> View[Any]:
     if version == view.version:
         return view
     if view.earlier is None or version != view.earlier.version:

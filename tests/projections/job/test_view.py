@@ -15,7 +15,7 @@ from domain.job.values import JobState, Semaphore, TaskState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
 from projections.consumers.leases import shard_of
-from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, SHARDS, task_rows
+from projections.job.view import JOB_TASK_VIEW, JOB_VIEW, SHARDS
 from projections.kernel.database.database import Database
 from projections.kernel.schema.view import View
 from projections.log.rebuild import Rebuilder
@@ -35,7 +35,7 @@ async def rebuilder(inner: Core, database_url: str, migrated: tuple[str, str | N
         yield Rebuilder(owner, Streams(owner, EventMapper(inner.catalogue)), app_role=migrated[1])
 
 
-async def named(inner: Core, view: View) -> list[dict[str, Any]]:
+async def named(inner: Core, view: View[Any]) -> list[dict[str, Any]]:
     names = [column.name for column in view.columns]
     return [dict(zip(names, row, strict=True)) for row in await table(inner.database, view)]
 
@@ -143,7 +143,7 @@ async def test_the_priority_of_a_job_is_that_of_its_tasks_at_once(inner: Core) -
 
 
 @both_views
-async def test_live_is_rebuilt(inner: Core, rebuilder: Rebuilder, view: View) -> None:
+async def test_live_is_rebuilt(inner: Core, rebuilder: Rebuilder, view: View[Any]) -> None:
     await some_traffic(inner)
     live = await shown(inner.database, view)
     assert {JobState(row["state"]) for row in await named(inner, JOB_VIEW)} == {*JobState}
@@ -153,7 +153,7 @@ async def test_live_is_rebuilt(inner: Core, rebuilder: Rebuilder, view: View) ->
 
 
 @both_views
-async def test_a_damaged_view_is_repaired(inner: Core, rebuilder: Rebuilder, database_url: str, view: View) -> None:
+async def test_a_damaged_view_is_repaired(inner: Core, rebuilder: Rebuilder, database_url: str, view: View[Any]) -> None:
     await some_traffic(inner)
     live = await shown(inner.database, view)
     as_superuser(
@@ -166,14 +166,14 @@ async def test_a_damaged_view_is_repaired(inner: Core, rebuilder: Rebuilder, dat
     assert await shown(inner.database, view) == live
 
 
-async def feed(inner: Core, view: View, *roots: AggregateRoot) -> None:
+async def feed(inner: Core, view: View[Any], *roots: AggregateRoot) -> None:
     async with inner.database.connection() as connection:
         packed = view.pack([row for root in roots for row in view.rows(root)])
         await connection.execute(view.upsert(view.name, ""), packed, binary=True)
 
 
 @both_views
-async def test_rows_fed_twice_or_late_change_nothing(inner: Core, view: View) -> None:
+async def test_rows_fed_twice_or_late_change_nothing(inner: Core, view: View[Any]) -> None:
     await started(inner, 1, *THREE)
     [old] = (await inner.streams.load.many(["job:1"])).values()
     await begin(inner, 1)
@@ -239,6 +239,6 @@ async def test_a_rebuild_under_traffic_loses_nothing(inner: Core, rebuilder: Reb
 
 async def test_a_job_has_as_many_rows_as_tasks_and_keeps_them(inner: Core) -> None:
     job = await started(inner, 1, *THREE)
-    assert [row[2] for row in task_rows(job)] == [1, 2, 3]
+    assert [row[2] for row in JOB_TASK_VIEW.rows(job)] == [1, 2, 3]
     await update(inner, 1, queue_state=JobState.BROKEN)
     assert {row["state"] for row in await named(inner, JOB_TASK_VIEW)} == {TaskState.CANCELLED}

@@ -216,7 +216,7 @@ async def test_a_command_is_all_or_nothing(appender: Appender, writing: Writing)
     await appender.append(write_of("tag:1", claims=[name("football", "tag:1")]))
     key = str(uuid4())
     room = RegisterRecord(key, Room, {"name": "Studio 1"}).decide(None, at=NOON)
-    shown = ViewRow(RECORD_VIEW, RECORD_VIEW.row(room), update=False)
+    shown = ViewRow(RECORD_VIEW, RECORD_VIEW.rows(room)[0], update=False)
     everything = WriteSet(
         [event("tag:2"), event("room:1")], rows=[shown], claims=[name("football", "tag:2")], idempotency=keyed("k1")
     )
@@ -311,7 +311,7 @@ async def test_a_cancelled_caller_does_not_affect_the_others_in_the_batch(append
 async def test_few_statements_are_prepared_however_varied_the_traffic(appender: Appender, writing: Writing) -> None:
     """Every text costs planning once and memory in every backend: it must not depend on the number of commands or rows."""
     room = RegisterRecord(str(uuid4()), Room, {"name": "Studio 1"}).decide(None, at=NOON)
-    shown = ViewRow(RECORD_VIEW, RECORD_VIEW.row(room), update=False)
+    shown = ViewRow(RECORD_VIEW, RECORD_VIEW.rows(room)[0], update=False)
     number = 0
     for size in range(1, 25):
         appends = []

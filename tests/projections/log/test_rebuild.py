@@ -248,16 +248,15 @@ class TestUnderTraffic:
         assert count > 0
 
 
-def _name_row(record: Room) -> tuple[object, ...]:
-    return (record.key, record.version, record.details.name)
-
-
-TOY = View(
+TOY = View[Room](
     name="room_name_view",
     version=1,
     kinds=("room",),
-    columns=(Column("id", "text"), Column("version", "bigint"), Column("name", "text")),
-    row=_name_row,
+    columns=(
+        Column("id", "text", lambda room: room.key),
+        Column("version", "bigint", lambda room: room.version),
+        Column("name", "text", lambda room: room.details.name),
+    ),
     key=("id",),
     indexes={"name": "{table} (name)"},
 )
@@ -289,8 +288,8 @@ class TestEnsure:
     async def test_a_view_of_another_version_is_built_again_with_its_new_columns(self, inner: Core, rebuilder: Rebuilder) -> None:
         await room(inner, 1, "Hall")
         await rebuilder.ensure([TOY])
-        columns = (*TOY.columns, Column("length", "bigint"))
-        newer = replace(TOY, version=2, columns=columns, row=lambda record: (*_name_row(record), len(record.details.name)))
+        length = Column[Room]("length", "bigint", lambda room: len(room.details.name))
+        newer = replace(TOY, version=2, columns=(*TOY.columns, length))
         assert await rebuilder.ensure([newer]) == ["room_name_view"]
         assert await inner.database.rows("SELECT * FROM room_name_view") == [(str(UUID(int=1)), 1, "Hall", 4)]
         assert await rebuilder.ensure([newer]) == []

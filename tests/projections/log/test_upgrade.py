@@ -29,34 +29,27 @@ from projections.record.queries import Links
 from tests.projections.feeding import as_superuser, table
 from tests.projections.log.helpers import until
 
-
-def row(room: Room) -> tuple[Any, ...]:
-    return (room.key, room.version, room.details.name, room.deleted)
-
-
-OLD = View(
+OLD = View[Room](
     name="room_name_view",
     version=1,
     kinds=("room",),
-    columns=(Column("id", "text"), Column("version", "bigint"), Column("name", "text"), Column("deleted", "boolean")),
-    row=row,
+    columns=(
+        Column("id", "text", lambda room: room.key),
+        Column("version", "bigint", lambda room: room.version),
+        Column("name", "text", lambda room: room.details.name),
+        Column("deleted", "boolean", lambda room: room.deleted),
+        Column("kind", "text", lambda room: room.KIND, fixed=True),
+    ),
     key=("id",),
     indexes={"name": "{table} (name)"},
-    changing=row,
     tallies=(Tally("all"),),
 )
-
-
-def longer_row(room: Room) -> tuple[Any, ...]:
-    return (*row(room), len(room.details.name))
 
 
 NEW = replace(
     OLD,
     version=2,
-    columns=(*OLD.columns, Column("length", "integer")),
-    row=longer_row,
-    changing=longer_row,
+    columns=(*OLD.columns, Column[Room]("length", "integer", lambda room: len(room.details.name))),
     earlier=OLD,
     from_earlier={"length": "length(name)"},
     tallies=(Tally("all"), Tally("length", value="v.length")),
@@ -66,7 +59,7 @@ NEW = replace(
 class Process:
     """The parts of the log, the views and the register that a process of one build has."""
 
-    def __init__(self, inner: Core, url: str, role: str | None, *, build: int, view: View) -> None:
+    def __init__(self, inner: Core, url: str, role: str | None, *, build: int, view: View[Any]) -> None:
         self.view = view
         self.database = Database(url, role=role, schema=f"build_{build}", size=2)
         self.views = StoredViews([view], self.database)
@@ -124,7 +117,7 @@ class Process:
             await self.add(key, name)
             await other.rename(key, name + "b")
             for reader in (self, other):
-                shown = (str(key), 2, name + "b", False, len(name) + 1)
+                shown = (str(key), 2, name + "b", False, "room", len(name) + 1)
                 assert await reader.read(key) == shown[: len(reader.view.columns)]
             await asyncio.sleep(0)
         return count
@@ -178,7 +171,7 @@ async def test_both_builds_read_what_either_wrote_until_the_older_one_ends_and_t
         await new.add(UUID(int=1), "after the flip")
         flipped.set()
         assert await alone > 0
-    assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "after the flip", False, 14)
+    assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "after the flip", False, "room", 14)
     live = await table(new.database, NEW)
     assert len(live) == (await new.database.row("SELECT count(DISTINCT originator_id) FROM events") or (0,))[0]
     await new.rebuilder.rebuild(NEW)
@@ -211,15 +204,15 @@ class TestAfterTheFlip:
             with pytest.raises(Unavailable, match="room_name_view has version 2 in the database, and this build writes version 1"):
                 await wanted
         assert await new.database.row("SELECT count(*) FROM events") == (1,)
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, 4)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, "room", 4)
 
     async def test_a_process_that_writes_the_earlier_version_goes_over_at_its_next_write(self, new: Process) -> None:
         """Commands that wait together, with rows of both versions, are all written once."""
         await new.rename(UUID(int=1), "Studio")
         keys = [uuid4() for _ in range(20)]
         await asyncio.gather(*(new.add(key, "Attic") for key in keys))
-        assert [await new.read(key) for key in keys] == [(str(key), 1, "Attic", False, 5) for key in keys]
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, 6)
+        assert [await new.read(key) for key in keys] == [(str(key), 1, "Attic", False, "room", 5) for key in keys]
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, "room", 6)
         assert await new.database.row("SELECT count(*) FROM events") == (22,)
 
     async def test_the_older_build_neither_starts_nor_turns_the_view_back(self, old: Process, new: Process) -> None:
@@ -230,7 +223,7 @@ class TestAfterTheFlip:
         for turned_back in (old.rebuilder.ensure([OLD]), old.rebuilder.rebuild(OLD)):
             with pytest.raises(Unavailable, match="room_name_view belongs to a newer build"):
                 await turned_back
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, 4)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, "room", 4)
 
 
 class TestWhileTheOlderBuildLives:
@@ -238,8 +231,8 @@ class TestWhileTheOlderBuildLives:
         await old.add(UUID(int=1), "Hall")
         await old.rebuilder.rebuild(OLD)
         await new.rename(UUID(int=1), "Studio")
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, 6)
-        assert await old.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, "room", 6)
+        assert await old.read(UUID(int=1)) == (str(UUID(int=1)), 2, "Studio", False, "room")
 
     async def test_it_may_start_again(self, old: Process, new: Process) -> None:
         await old.running.stop()
@@ -257,7 +250,7 @@ class TestWhileTheOlderBuildLives:
         second = Process(inner, database_url, migrated[1], build=2, view=NEW)
         await second.start()
         await second.add(UUID(int=1), "Hall")
-        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, 4)
+        assert await new.read(UUID(int=1)) == (str(UUID(int=1)), 1, "Hall", False, "room", 4)
         await second.stop()
 
     async def test_a_build_that_does_not_know_the_version_before_does_not_start_beside_it(
