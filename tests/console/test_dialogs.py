@@ -17,10 +17,8 @@ SIZES: Final = ((1440, 900), (1024, 768), (768, 1024), (390, 844))
 OPENED: Final = (
     *(address for path, address in ADDRESSES.items() if path not in ("/", "/schedule")),
     *("/?hours=6", "/schedule", "/schedule?view=table", "/infrastructure?tab=archive", "/destinations?tab=films"),
-    *(
-        f"/events/{{event}}?tab={tab}"
-        for tab in ("playback", "chapters", "assets", "captions", "jobs", "publications", "deliveries")
-    ),
+    *(f"/events/{{event}}?tab={tab}" for tab in ("playback", "chapters", "assets", "jobs", "publications", "deliveries")),
+    "/events/{film}?tab=captions",
 )
 OPENERS: Final = ", ".join(
     (
@@ -186,6 +184,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 async def test_every_dialog_has_its_controls_in_place_and_gives_the_focus_back(browser: Browser, own: Product) -> None:
     with client(own, KEY) as http:
         ids = filled(http)
+        film = http.post("/api/event/flow/add/", json={"taskEngineJson": "{}", "mp4State": 1}).raise_for_status()
+        ids["film"] = film.json()["id"]  # captions can be added to a film only
     async with visitor(browser, own.address, size=SIZES[0]) as came:
         page = await came.open()
         await sign_in(page, KEY)
