@@ -17,13 +17,10 @@ from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 
 from api.http.app import Application, build
-from api.http.auth import Caller
-from api.http.conventions import Conventions
 from api.http.model import Wire
-from api.http.permission import requires
-from api.http.request import Request
+from api.http.request import Caller, Request
 from api.http.response import Response
-from api.http.routing import Route
+from api.http.routing import Route, requires
 from api.http.surface import Surface
 from bench import schedule, trivial
 from bench.ground import Ground, in_turns
@@ -86,7 +83,7 @@ async def by_id_with_dependency(request: Request, id: int, nothing: Annotated[No
     return Response({"id": id})
 
 
-async def _authenticate(key: str) -> Caller:
+async def _authorize(request: Request, route: Route) -> Caller:
     return _CALLER
 
 
@@ -103,7 +100,7 @@ def _ours(routes: APIRouter) -> Application:
     return build(
         [routes],
         {},
-        conventions=Conventions(_authenticate),
+        authorize=_authorize,
         fallback=BenchRoute.surface,
         registry=CollectorRegistry(),
         request_log=_NoLog(),

@@ -28,8 +28,7 @@ if str(ROOT) not in sys.path:  # run as a script, not imported by the test
 from api.cli.arguments import EXIT_CODES, GROUPS  # noqa: E402
 from api.cli.main import COMMANDS, leaves, parser  # noqa: E402
 from api.http.openapi import describe  # noqa: E402
-from api.http.permission import Permission  # noqa: E402
-from api.http.routing import Route, routes_of  # noqa: E402
+from api.http.routing import Permission, Route, routes_of  # noqa: E402
 from api.kernel.auth import Role  # noqa: E402
 from api.wiring.catalogue import (  # noqa: E402
     AGGREGATES,

@@ -17,7 +17,6 @@ from typing import Final
 import api.cli.main
 import workers
 from api.cli.run.limits import collect_seldom
-from api.http.endpoint import parsers
 from api.http.routing import routes_of
 from api.wiring.catalogue import catalogue
 from api.wiring.services import ROUTES
@@ -39,7 +38,7 @@ def _preload() -> None:
         importlib.import_module(module)
     catalogue()
     for route in routes_of(ROUTES):
-        parsers(route)
+        _ = (route.query, route.signature.body and route.body)
 
 
 def main(orders: int) -> object:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Final
 
 from api.http.app import RequestLog
-from api.http.openapi_responses import statuses
+from api.http.openapi import statuses
 from api.http.request import Request
 from api.http.routing import routes_of
 from api.wiring.services import ROUTES

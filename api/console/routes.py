@@ -8,10 +8,9 @@ from fastapi import APIRouter
 
 from api.console.files import ConsoleFiles
 from api.console.session import ConsoleRoute
-from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import HTML, Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.kernel.surfaces import OperationsRoute
 
 routes = APIRouter(prefix="/console", tags=["console"], route_class=ConsoleRoute)

@@ -13,9 +13,8 @@ from fastapi import APIRouter
 from pydantic import ConfigDict, Field, StringConstraints
 
 from api.http.errors import Forbidden, TooManyRequests, Unauthenticated
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Route, Service, rules
+from api.http.routing import OPEN, Route, Service, rules
 from api.http.surface import Surface
 from api.kernel.browser_sessions import BrowserSessions, cookie, is_own_origin, token_of
 from api.kernel.request import Request

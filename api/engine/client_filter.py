@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from api.http.auth import Caller
 from api.http.proxies import share_of
+from api.http.request import Caller
 from api.http.sse import Subscriber
 from api.kernel.auth import READ, Role
 from api.kernel.known_callers import KnownCallers

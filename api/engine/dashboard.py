@@ -12,9 +12,8 @@ from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery, FormerPageQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
 from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.http.sse import event_stream
 from api.http.streaming import EVENT_STREAM
 from api.kernel.request import Request

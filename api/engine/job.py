@@ -24,9 +24,8 @@ from api.engine.requests import (
 )
 from api.engine.responses import EngineAlive, FullJob, JobAccepted, JobUpdates, SingleJob
 from api.engine.surface import MOST_PARAMETERS, UNAVAILABLE, EngineRoute, Strangers
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.kernel.auth import WRITE, check_owner
 from api.kernel.pages import next_after
 from api.kernel.request import Request

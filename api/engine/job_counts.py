@@ -16,9 +16,8 @@ from api.engine.requests import JobCountsQuery
 from api.engine.responses import StateCounts
 from api.engine.surface import UNAVAILABLE, EngineRoute
 from api.http.errors import TooManyRequests
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.kernel.request import Request
 from domain.job.values import JobState
 from projections.job.counts import JobCounts, JobTotal, state_totals

@@ -14,9 +14,8 @@ from api.engine.client_filter import ClientFilter
 from api.engine.requests import EngineModel
 from api.engine.responses import DashboardTask
 from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers, machine
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.kernel.request import Request
 from api.kernel.wire import Instant, Integer, Listed
 from domain.job.aggregate import Job

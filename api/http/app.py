@@ -20,32 +20,38 @@ from starlette import requests
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.http.api_description import ApiDescription
 from api.http.body import Disconnected
 from api.http.caching import NOSNIFF, UP_TO_THE_RESPONSE, Caching, caching_of
-from api.http.conventions import Conventions, Services
 from api.http.cross_origin import CrossOrigin
 from api.http.docs_page import docs_router
 from api.http.endpoint import Endpoint
-from api.http.errors import HttpError, MethodNotAllowed, NoSuchPath
+from api.http.errors import FailureOf, HttpError, MethodNotAllowed, NoSuchPath, failure_of
 from api.http.incoming import Pieces
+from api.http.large_bodies import LargeBodies
 from api.http.metrics import Meter, RequestMetrics
-from api.http.openapi import corrected
-from api.http.parsing import invalid
+from api.http.openapi import ApiDescription, corrected
+from api.http.parsing import JsonParser, invalid, parse_json
 from api.http.path_trie import PathTrie, parameter_names
 from api.http.preflight import preflight
-from api.http.request import SCOPE, Request
+from api.http.request import SCOPE, Caller, Request
 from api.http.response import Document, Response
-from api.http.routing import Route
+from api.http.routing import Respond, Route
 from api.http.streaming import OpenStreams
 from api.http.surface import Surface
 from api.http.unsent import UnsentBodies
 
 Hook = Callable[[], Awaitable[None]]
+Services = Mapping[Any, object]
 _ENTRY = "medialedger.entry"
 _STARTED = "medialedger.started"
 """In the scope: the response has begun."""
 _logger = logging.getLogger("medialedger.http")
+
+
+class Idempotency(Protocol):
+    """Handles a request with an Idempotency-Key. `act` carries the request out; it is called at most once."""
+
+    async def run(self, request: Any, act: Callable[[], Awaitable[Any]], *, respond: Respond, status: int) -> Response: ...
 
 
 class RequestLog(Protocol):
@@ -73,7 +79,7 @@ class RequestSpans(Protocol):
 class Entry:
     """What one application does at one path with one method: a route of it, or the error where there is none."""
 
-    __slots__ = ("app", "caching", "cross_origin", "is_bound", "meter", "names", "path", "route", "streamed_body", "surface")
+    __slots__ = ("app", "bound", "caching", "cross_origin", "meter", "names", "path", "route", "streamed_body", "surface")
 
     def __init__(
         self,
@@ -86,6 +92,8 @@ class Entry:
         route: APIRoute | None = None,
     ) -> None:
         self.app = app
+        self.bound: Endpoint | None = None
+        """What answers in the place of `app` where FastAPI is not needed."""
         self.path = path
         self.surface = surface
         self.meter = meter
@@ -94,7 +102,6 @@ class Entry:
         self.names = () if route is None else parameter_names(route.path)
         mine = route if isinstance(route, Route) else None
         self.streamed_body = mine is not None and mine.rules.streamed_body
-        self.is_bound = isinstance(app, Endpoint)
         self.caching: Caching = UP_TO_THE_RESPONSE
         if mine is not None:
             self.caching = caching_of(protected=bool(mine.permission.roles), stored=mine.stored and surface.stored)
@@ -143,13 +150,13 @@ class TrieRouter(APIRouter):
                 if method in leaf:
                     raise ValueError(f"{method} {path} is declared twice")
                 leaf[method] = application.entry(context.app, str(context.path_format), surface, method=method, route=route)
-                if method == "GET" and (not isinstance(route, Route) or application.conventions.serves_head(route)):
+                if method == "GET" and (not isinstance(route, Route) or application.serves_head(route)):
                     leaf["HEAD"] = leaf[method]
             for segment in surface.never_in_path:
                 self._paths.reserve(segment)
         for leaf, path, surface in leaves:
             routes = {method: entry.route for method, entry in leaf.items() if isinstance(entry.route, Route)}
-            rule = application.conventions.cross_origin_of(surface)
+            rule = application.cross_origin_of(surface)
             if rule is not None and rule.origins != frozenset() and "OPTIONS" not in leaf:
                 leaf["OPTIONS"] = application.entry(_preflight(rule, routes), path, surface)
             leaf[""] = application.entry(_failing(MethodNotAllowed, ", ".join(sorted(leaf))), path, surface)
@@ -233,12 +240,11 @@ class Exchange:
 
     async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, application = perf_counter(), self._application
-        conventions = application.conventions
         entry = scope[_ENTRY] = application.trie.find(scope)
-        request = scope[SCOPE] = conventions.request_class(scope, receive, send)
+        request = scope[SCOPE] = application.request_class(scope, receive, send)
         request.path = entry.path
-        if conventions.public_url:
-            request.reached_as(conventions.public_url)
+        if application.public_url:
+            request.reached_as(application.public_url)
         known = entry.route is not None
         span = None if application.spans is None else application.spans.begin(request, entry.surface, known=known)
         if entry.streamed_body:
@@ -260,8 +266,8 @@ class Exchange:
             await send(message)
 
         try:
-            if entry.is_bound:
-                await self._serve(entry, scope, receive, answer)
+            if entry.bound is not None and not application.dependency_overrides:
+                await self._serve(entry, entry.bound, scope=scope, receive=receive, send=answer)
             else:
                 await self._app(scope, receive, answer)
         except Disconnected:
@@ -280,10 +286,10 @@ class Exchange:
         if application.log.wants(scope["method"], status, routine=entry.surface.routine):
             application.log.add(request, status=status, seconds=seconds)
 
-    async def _serve(self, entry: Entry, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, entry: Entry, bound: ASGIApp, *, scope: Scope, receive: Receive, send: Send) -> None:
         """Call an endpoint that needs nothing of FastAPI's inner stack. Its exceptions are raised there, for the handlers."""
         try:
-            await entry.app(scope, receive, send)
+            await bound(scope, receive, send)
         except Disconnected:
             raise
         except Exception as error:
@@ -306,25 +312,48 @@ class Exchange:
 
 
 class Application(FastAPI):
-    """The application: all that FastAPI's manual says of a `FastAPI` holds, except what `docs/explanation/http.md` names."""
+    """The application: all that FastAPI's manual says of a `FastAPI` holds, except what `docs/explanation/http.md` names.
+
+    `authorize` returns the caller of a request to a protected route, or raises 401 or 403. `admitted` is called when the caller is
+    known, before the body is read. `serves_head` decides if HEAD is answered where a GET route is. `cross_origin` is the rule for
+    pages of other origins on surfaces without a rule of their own; without either no page may call. `public_url` is the address at
+    which callers reach the server, such as `https://media.example`; without it, it is the host that a request names."""
 
     def __init__(
         self,
         *,
-        conventions: Conventions,
         services: Services,
         fallback: Surface,
         registry: CollectorRegistry,
         request_log: RequestLog,
+        authorize: Callable[[Request, Route], Awaitable[Caller]],
+        admitted: Callable[[Request], None] = lambda request: None,
+        idempotency: Idempotency | None = None,
+        parse_json: JsonParser = parse_json,
+        failure_of: FailureOf = failure_of,
+        request_class: type[Request] = Request,
+        serves_head: Callable[[Route], bool] = lambda route: True,
+        large_bodies: LargeBodies = LargeBodies(),  # noqa: B008 - it holds nothing
+        cross_origin: CrossOrigin | None = None,
+        public_url: str = "",
         about: ApiDescription | None = None,
         spans: RequestSpans | None = None,
         on_start: Sequence[Hook] = (),
         on_stop: Sequence[Hook] = (),
         **options: Any,
     ) -> None:
-        self.conventions = conventions
         self.services = services
         self.fallback = fallback
+        self.authorize = authorize
+        self.admitted = admitted
+        self.idempotency = idempotency
+        self.parse_json = parse_json
+        self.failure_of = failure_of
+        self.request_class = request_class
+        self.serves_head = serves_head
+        self.large_bodies = large_bodies
+        self.public_url = public_url
+        self._cross_origin = cross_origin
         self.log = request_log
         self.spans = spans
         self.streams = OpenStreams()
@@ -361,10 +390,15 @@ class Application(FastAPI):
         return Exception in self.exception_handlers or 500 in self.exception_handlers
 
     def entry(self, app: ASGIApp, path: str, surface: Surface, *, method: str = "other", route: APIRoute | None = None) -> Entry:
-        if isinstance(route, Route) and app is route.app and route.is_simple:
-            app = Endpoint(route, self.services, self.conventions)
         meter = self._metrics.meter(surface.name, method, route=path)
-        return Entry(app, path, surface, meter=meter, cross_origin=self.conventions.cross_origin_of(surface), route=route)
+        entry = Entry(app, path, surface, meter=meter, cross_origin=self.cross_origin_of(surface), route=route)
+        if isinstance(route, Route) and app is route.app and route.signature.is_simple:
+            entry.bound = Endpoint(route, self.services, large_bodies=self.large_bodies, parse_json=self.parse_json)
+        return entry
+
+    def cross_origin_of(self, surface: Surface) -> CrossOrigin | None:
+        """Return the rule for pages of other origins on a surface."""
+        return self._cross_origin if surface.cross_origin is None else surface.cross_origin
 
     def drain(self) -> None:
         """End the streams that do not end by themselves; other requests continue, each as the last of its connection."""
@@ -377,7 +411,7 @@ class Application(FastAPI):
         entry: Entry = scope[_ENTRY]
         if isinstance(error, RequestValidationError):
             error = invalid(error)
-        failure = self.conventions.failure_of(error)
+        failure = self.failure_of(error)
         if failure.status == 404 and isinstance(entry.route, Route) and entry.route.absent == 204:
             return Response(status_code=204)
         if failure.error is not None:
@@ -430,17 +464,13 @@ def build(
     routers: Iterable[APIRouter],
     services: Services,
     *,
-    conventions: Conventions,
     fallback: Surface,
     title: str,
-    version: str,
     **options: Any,
 ) -> Application:
     """Return an application with these routers. `fallback` renders errors of paths outside every surface. Names of metrics begin
     with the name in `title`."""
-    application = Application(
-        conventions=conventions, services=services, fallback=fallback, title=title, version=version, **options
-    )
+    application = Application(services=services, fallback=fallback, title=title, **options)
     for router in (*routers, docs_router(fallback)):
         application.router.routes.extend(router.routes)
     application.trie.prepare()

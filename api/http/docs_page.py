@@ -9,10 +9,9 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import HTML, SCRIPT, STYLE, Document, Response
-from api.http.routing import Route
+from api.http.routing import OPEN, Route
 from api.http.surface import Surface
 
 _TYPES: Final = {"swagger-ui-bundle.js": SCRIPT, "swagger-ui.css": STYLE}

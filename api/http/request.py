@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
+from dataclasses import dataclass
 from re import compile as regex
 from typing import Any, Final
 from uuid import uuid4
@@ -11,7 +12,6 @@ from starlette import requests
 from starlette.datastructures import QueryParams
 from starlette.types import Receive, Send
 
-from api.http.auth import ANONYMOUS, Caller
 from api.http.body import read_body
 from api.http.errors import BadRequest
 from api.http.incoming import Pieces
@@ -24,7 +24,23 @@ IDEMPOTENCY_KEY: Final = b"idempotency-key"
 IF_MATCH: Final = b"if-match"
 IF_NONE_MATCH: Final = b"if-none-match"
 PREFER: Final = b"prefer"
-Notes = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client that a request came from. It holds no key."""
+
+    name: str
+    roles: frozenset[str]
+    trusted: bool = False
+    """True if the client may say for whom it acts."""
+    end_user: str | None = None
+    """The person or system that the client acts for."""
+    person: bool = False
+    """True if the request came with a session of a browser."""
+
+
+ANONYMOUS: Final = Caller("anonymous", frozenset())
 
 
 class Request(requests.Request):
@@ -40,10 +56,14 @@ class Request(requests.Request):
     body_limit: int = 0
     query_names: Mapping[str, str] = {}
     """The documented names of parameters by their lower-case names, where FastAPI reads the query."""
+    query_data: Mapping[str, Any] | None = None
+    """The values of the query by documented names, where FastAPI reads the query as one of our models."""
+    parse: Callable[[], Any] | None = None
+    """Returns what the body means, where FastAPI reads it."""
     trace_parent: str | None = None
     """The W3C trace context of the request's own span, where there is one."""
-    notes: Notes = ()
-    """Headers of the response that say how the request was understood."""
+    notes: tuple[tuple[bytes, bytes], ...] = ()
+    """Headers of the response about names and preferences in the request."""
     _root_url = ""
     _body_is_read = False
     _transaction_error = False
@@ -93,11 +113,14 @@ class Request(requests.Request):
 
     async def json(self) -> Any:
         """Parse the body as strictly as the application does. Raises `BadRequest`."""
-        return self.app.conventions.parse_json(await self.body(), where="body")
+        content = await self.body()
+        return self.app.parse_json(content, where="body") if self.parse is None else self.parse()
 
     @property
     def query_params(self) -> QueryParams:
         """The parameters of the query under their documented names, whatever the case in which they were sent."""
+        if self.query_data is not None:
+            return QueryParams([(name, each) for name, value in self.query_data.items() for each in _all(value)])
         sent = QueryParams(self.scope["query_string"]).multi_items()
         return QueryParams([(self.query_names.get(name.lower(), name), value) for name, value in sent])
 
@@ -135,6 +158,10 @@ class Request(requests.Request):
         """Raise `BadRequest` for an invalid transaction id. It is called late, because 401, 403, 413 and 415 come first."""
         if self._transaction_error:
             raise BadRequest.at("X-Transaction-ID", "must be 1 to 128 printable ASCII characters")
+
+
+def _all(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def is_token(value: bytes, limit: int) -> bool:

@@ -1,28 +1,29 @@
-"""Routes: FastAPI's `APIRoute` with the order of checks of the API, the rules of a route, and services from the container."""
+"""Routes: FastAPI's `APIRoute` with permissions, the order of checks of the API, rules, and services from the container."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, partial, wraps
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial, wraps
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeVar, cast, get_origin, get_type_hints
 
-from fastapi import APIRouter, Depends, params
+from fastapi import APIRouter, Depends, Security, params
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from fastapi.security import APIKeyHeader, SecurityScopes
 from pydantic.alias_generators import to_camel
 from starlette import requests, responses
 
-from api.http.body import FORM, JSON, BodyParser, BodyType, check_length
+from api.http.body import FORM, JSON, BodyParser, BodyType, QueryParser, check_length
+from api.http.errors import Forbidden
 from api.http.model import Wire
-from api.http.openapi_responses import error_responses, success_text
 from api.http.parsing import invalid
-from api.http.permission import OPEN, Permission
-from api.http.request import IDEMPOTENCY_KEY, IF_MATCH, SCOPE, Request
+from api.http.request import IDEMPOTENCY_KEY, IF_MATCH, SCOPE, Caller, Request
 from api.http.response import JSON_TYPE, Response
 from api.http.surface import Surface
 
@@ -46,17 +47,62 @@ else:
         """`Service[EventQueries]` is `Annotated[EventQueries, Depends(…)]`: the container's service of this type."""
 
         def __class_getitem__(cls, kind: Any) -> Any:
-            return Annotated[kind, Depends(_provider(kind))]
+            return Annotated[kind, Depends(provider(kind))]
 
 
 @cache
-def _provider(kind: Any) -> Callable[..., Any]:
+def provider(kind: Any) -> Callable[..., Any]:
+    """Return the dependency that provides a service: the key by which `dependency_overrides` replaces it."""
+
     async def provide(request: requests.Request) -> Any:
         return request.app.services[kind]
 
     provide.__annotations__["request"] = requests.Request
     _KINDS[provide] = kind
     return provide
+
+
+API_KEY: Final = APIKeyHeader(
+    name="API-KEY",
+    scheme_name="API-KEY",
+    description="An API key of a client. X-Auth-Key, and Authorization: Bearer, are accepted in its place; where API-KEY and "
+    "X-Auth-Key are both there, API-KEY counts. The client must have a role that may make the call.",
+    auto_error=False,
+)
+
+
+async def authorized(request: Request, scopes: SecurityScopes, _: Annotated[str | None, Security(API_KEY)] = None) -> Caller:
+    """Return the caller of a request. A dependency for `Security`, whose scopes are the roles of which the caller needs one.
+
+    The route has checked the key before it read the body, since 401 and 403 come before all errors of bodies."""
+    if scopes.scopes and request.caller.roles.isdisjoint(scopes.scopes):
+        raise Forbidden(f"This call needs one of the roles {', '.join(sorted(scopes.scopes))}.")
+    return request.caller
+
+
+async def anyone() -> None:
+    """Let every request through: the dependency of routes that need no API key."""
+
+
+@dataclass(frozen=True)
+class Permission(params.Security):
+    """The dependency of a route that says who may call it."""
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles of which a caller needs one. Without roles the route needs no key."""
+        return frozenset(self.scopes or ())
+
+
+def requires(*roles: str) -> Permission:
+    """Return the permission of routes for callers that have one of the roles."""
+    if not roles:
+        raise TypeError("a permission names at least one role; a route that needs no key is OPEN")
+    return Permission(authorized, scopes=sorted(roles))
+
+
+OPEN: Final = Permission(anyone)
+"""The permission of routes that need no API key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +152,7 @@ def _responding(endpoint: Callable[..., Awaitable[Any]], respond: Respond) -> Ca
     async def write(request: Request, **values: Any) -> Response:
         responding = {name: values[name] for name in names}
         act = partial(endpoint, request, **{name: value for name, value in values.items() if name in own})
-        idempotency = request.app.conventions.idempotency
+        idempotency = request.scope["app"].idempotency
         if idempotency is None or IDEMPOTENCY_KEY not in request.fields or not request.scope["route"].keeps_answer:
             return await respond(request, await act(), **responding)
         status = request.scope["route"].status
@@ -138,6 +184,21 @@ def with_doc(text: str) -> Callable[[F], F]:
         return endpoint
 
     return decorate
+
+
+class _ServingApplication:
+    """Gives FastAPI the overrides of the application that serves a request: applications share their routes."""
+
+    def __init__(self) -> None:
+        self.application: ContextVar[Any] = ContextVar("the application that serves the request")
+
+    @property
+    def dependency_overrides(self) -> Mapping[Callable[..., Any], Callable[..., Any]]:
+        overrides: Mapping[Callable[..., Any], Callable[..., Any]] = self.application.get().dependency_overrides
+        return overrides
+
+
+_SERVING: Final = _ServingApplication()
 
 
 class Route(APIRoute):
@@ -174,23 +235,44 @@ class Route(APIRoute):
         summary, _, description = (inspect.getdoc(endpoint) or "").partition("\n")
         if summary and not options.get("summary"):
             options["summary"] = summary.strip()
-        self.signature = Signature.of(endpoint, self)
         self.status: int = options.get("status_code") or 200
         self.response_model = None if isinstance(model, DefaultPlaceholder) else model
         name = options.get("name") or endpoint.__name__
         options["operation_id"] = options.get("operation_id") or to_camel(name)
-        options["responses"] = {**error_responses(self), **(options.get("responses") or {})}
-        options["response_description"] = success_text(self)
-        if self.signature.returns_response:
+        answers = {status: {"description": text, "model": self.response_model} for status, text in self.rules.answers.items()}
+        options["responses"] = {**answers, **(options.get("responses") or {})}
+        options["strict_content_type"] = False
+        options["dependency_overrides_provider"] = options.get("dependency_overrides_provider") or _SERVING
+        if _returns_response(endpoint):
             typed = self.response_model is not None and self.status != 204
             options["response_class"] = JSONResponse if typed else responses.Response
         super().__init__(path, endpoint, **options)
         if summary and "\n" not in (options.get("description") or ""):
             self.description = description.strip()
-        self.is_simple = self.signature.is_simple and self._depends_on_permission_alone()
+        missing = set(self.param_convertors) - {name for _, name, _ in self.signature.path}
+        if missing and self.signature.is_simple:
+            raise TypeError(f"{self.where}: no parameter for {', '.join(sorted(missing))}")
 
     def __hash__(self) -> int:
         return hash((self.path, self.endpoint))
+
+    @cached_property
+    def signature(self) -> Signature:
+        return Signature.of(self)
+
+    @cached_property
+    def query(self) -> QueryParser | None:
+        """The parser of the query; `None` for a route without a query model."""
+        return None if self.signature.query is None else QueryParser(self.signature.query, empty_is_absent=self.lists)
+
+    @cached_property
+    def body(self) -> BodyParser:
+        """The parser of the body. Routes with the same models and rules do not share it, but all applications of a process do."""
+        is_form = self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
+        types = (FORM,) if is_form and self.rules.body_types == (JSON,) else self.rules.body_types
+        parameter, typed = self.signature.body, self.rules.typed_body or self.surface.typed_bodies
+        default = ... if parameter is None or parameter.default is parameter.empty else parameter.default
+        return BodyParser(self.signature.body_type, body_types=types, default=default, typed=typed)
 
     @property
     def lists(self) -> bool:
@@ -203,22 +285,27 @@ class Route(APIRoute):
         return str(self.tags[0]) if self.tags else self.documented_path.strip("/").split("/")[0] or self.surface.name
 
     def get_route_handler(self) -> Callable[[requests.Request], Coroutine[Any, Any, responses.Response]]:
-        """Return FastAPI's handler behind the checks of the API."""
+        """Return FastAPI's handler behind the checks of the API. It gets a form as the JSON that the form means."""
         handle = super().get_route_handler()
         names: dict[str, str] = {}
         _add_query_names(self.dependant, names)
-        form = self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
-        types = (FORM,) if form and self.rules.body_types == (JSON,) else self.rules.body_types
-        media_types = BodyParser(Any, body_types=types, typed=self.rules.typed_body or self.surface.typed_bodies)
+        is_form = self.body_field is not None and isinstance(self.body_field.field_info, params.Form)
 
         async def checked(plain: requests.Request) -> responses.Response:
             request: Request = plain.scope[SCOPE]
             await self.admit(request)
             if self.body_field is not None:
                 await request.read()
-                media_types.accept(request.fields, empty=not request.content)
+                media_type = self.body.accept(request.fields, empty=not request.content)
+                if not is_form:
+                    request.scope["headers"] = [pair for pair in request.scope["headers"] if pair[0] != b"content-type"]
+                    json = request.scope["app"].parse_json
+                    request.parse = partial(self.body.data, request.content, media_type, headers=request.fields, json=json)
             request.check_transaction_id()
             request.query_names = names
+            _SERVING.application.set(request.scope["app"])
+            if self.query is not None:
+                request.query_data = self.query.data(request.scope["query_string"])
             try:
                 return await handle(request)
             except RequestValidationError as error:
@@ -228,21 +315,13 @@ class Route(APIRoute):
 
     async def admit(self, request: Request) -> None:
         """Raise 401, 403 or 413. Afterwards the request has its caller, and its body may be read."""
-        conventions, surface = request.scope["app"].conventions, self.surface
+        application = request.scope["app"]
         if self.roles:
-            named = request.path_params.get(surface.caller_in_path) if surface.caller_in_path else None
-            request.caller = await conventions.authorizers[surface.sessions, self.changes].admit(
-                request,
-                roles=self.roles,
-                client_required=surface.client_required,
-                named=named,
-                quoted=surface.quoted_keys,
-                bearer=surface.bearer_keys,
-            )
-        conventions.admitted(request)
-        request.body_limit = surface.body_limit
+            request.caller = await application.authorize(request, self)
+        application.admitted(request)
+        request.body_limit = self.surface.body_limit
         if self.writes and not self.rules.streamed_body:
-            check_length(request.fields, limit=surface.body_limit)
+            check_length(request.fields, limit=self.surface.body_limit)
         if not self.if_match:
             request.fields.pop(IF_MATCH, None)
 
@@ -253,9 +332,6 @@ class Route(APIRoute):
         if self.permission_is_required:
             raise TypeError(f"{self.method} {self.documented_path}: name a permission in `dependencies`, or OPEN")
         return OPEN
-
-    def _depends_on_permission_alone(self) -> bool:
-        return all(isinstance(dependency, Permission) for dependency in self.dependencies)
 
     def _check(self, path: str) -> None:
         """A slip in a declaration is found at import, not by a caller."""
@@ -271,50 +347,54 @@ class Route(APIRoute):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of an endpoint by the source of their values, where this package can bind them all."""
+    """The parameters of an endpoint by the source of their values, as FastAPI has found them."""
 
     is_simple: bool
-    returns_response: bool
-    path: tuple[tuple[str, str, Any], ...] = ()
+    """True if the parameters are a request, path values, one query model, one body and services: `Endpoint` binds them."""
+    path: tuple[tuple[str, str, Any], ...]
     """Parameter, name in the path, and type."""
-    query: type[Wire] | None = None
-    body: inspect.Parameter | None = None
-    body_type: Any = None
-    services: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    query: type[Wire] | None
+    body: inspect.Parameter | None
+    body_type: Any
+    services: Mapping[str, Any]
 
     @classmethod
-    def of(cls, endpoint: Callable[..., Any], route: Route) -> Signature:
-        hints = get_type_hints(endpoint, include_extras=True)
-        parameters = dict(inspect.signature(endpoint).parameters)
-        answer = hints.get("return")
-        returns_response = isinstance(answer, type) and issubclass(answer, responses.Response)
-        signature = cls(returns_response and inspect.iscoroutinefunction(endpoint), returns_response)
-        templated = [segment[1:-1] for segment in route.documented_path.split("/") if segment.startswith("{")]
-        for name, parameter in parameters.items():
-            signature = signature._with(name, hints.get(name, Any), parameter, templated)
-        missing = set(templated) - {spelled for _, spelled, _ in signature.path}
-        if missing and signature.is_simple:
-            raise TypeError(f"{route.where}: no parameter for {', '.join(sorted(missing))}")
-        return signature
+    def of(cls, route: Route) -> Signature:
+        needs, endpoint = route.dependant, route.endpoint
+        parameters = inspect.signature(endpoint).parameters
+        named = [each for each in needs.dependencies if each.name is not None]
+        queries = [each.field_info.annotation for each in needs.query_params]
+        query = next((each for each in queries if isinstance(each, type) and issubclass(each, Wire)), None)
+        body = needs.body_params[0] if len(needs.body_params) == 1 else None
+        others = (needs.header_params, needs.cookie_params, needs.response_param_name, needs.background_tasks_param_name)
+        is_simple = (
+            inspect.iscoroutinefunction(endpoint)
+            and _returns_response(endpoint)
+            and not any(others)
+            and needs.security_scopes_param_name is None
+            and needs.http_connection_param_name is None
+            and all(each.call in _KINDS for each in named)
+            and all(isinstance(each, Permission) for each in route.dependencies)
+            and len(queries) == (query is not None)
+            and (not needs.body_params or (body is not None and type(body.field_info) is params.Body and not body.field_info.embed))
+        )
+        return cls(
+            is_simple,
+            path=tuple((each.name, each.alias, _type_of(each.field_info)) for each in needs.path_params),
+            query=query,
+            body=None if body is None else parameters[body.name],
+            body_type=None if body is None else _type_of(body.field_info),
+            services={str(each.name): _KINDS[each.call] for each in named if each.call in _KINDS},
+        )
 
-    def _with(self, name: str, hint: Any, parameter: inspect.Parameter, templated: list[str]) -> Signature:
-        kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        mark = next((each for each in reversed(marks) if isinstance(each, params.Param | params.Body | params.Depends)), None)
-        if mark is None and name in templated:
-            return replace(self, path=(*self.path, (name, name, hint)))
-        if isinstance(mark, params.Path) and mark.alias in templated:
-            return replace(self, path=(*self.path, (name, str(mark.alias), kind)))
-        if mark is None and isinstance(kind, type) and issubclass(kind, Request):
-            return self
-        if isinstance(mark, params.Depends) and mark.dependency in _KINDS:
-            return replace(self, services={**self.services, name: _KINDS[mark.dependency]})
-        if name == "query" and isinstance(mark, params.Query) and isinstance(kind, type) and issubclass(kind, Wire):
-            return replace(self, query=kind)
-        if name == "body" and (mark is None or type(mark) is params.Body):
-            rest = [each for each in marks if each is not mark]
-            whole = Annotated[(kind, *rest)] if rest else kind
-            return replace(self, body=parameter, body_type=whole)
-        return replace(self, is_simple=False)
+
+def _type_of(info: Any) -> Any:
+    return Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
+
+
+def _returns_response(endpoint: Callable[..., Any]) -> bool:
+    answer = get_type_hints(endpoint).get("return")
+    return isinstance(answer, type) and issubclass(answer, responses.Response)
 
 
 def _add_query_names(dependant: Dependant, names: dict[str, str]) -> None:

@@ -1,6 +1,6 @@
 """Names that are not documented, in bodies and queries: where they stand, and which name may have been meant.
 
-Whether they are refused is the surface's rule and the caller's preference: docs/reference/api/conventions.md#unknown-names.
+The surface and the caller's preference decide if they are refused: docs/reference/api/conventions.md#unknown-names.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import parse_qsl, quote
 
 from api.http.errors import FieldError
 from api.http.model import Wire, wire_names
 
 MOST: Final = 20
-"""Names that are told; a hostile body may have thousands."""
+"""The number of names that are reported; a hostile body may have thousands."""
 _LONGEST: Final = 40
 _BEGINNING: Final = 8
-_CLOSE: Final = 0.7
 _CACHED: Final = 1024
+_CLOSE: Final = 0.7
 _LISTS: Final = (list, tuple, set, frozenset)
 _IN_QUOTES: Final = " !#$&'()*+,/:;<=>?@[]^`{|}"
 
 
 class UnknownName(NamedTuple):
-    """`place` is where it stands, such as `tags[2].nam`."""
+    """An unknown name. `place` is where it stands, such as `tags[2].nam`, and `meant` a similar name that is documented."""
 
     place: str
     meant: str | None
@@ -36,65 +36,65 @@ class UnknownName(NamedTuple):
 
 
 def warning(names: Iterable[UnknownName]) -> tuple[bytes, bytes]:
-    """The header Warning, in ASCII: a name comes from a request, so it must not end the quotes, nor the line."""
-    told = (name.place if name.meant is None else f"{name.place} (did you mean {name.meant}?)" for name in names)
-    return b"warning", f'299 - "unknown: {quote("; ".join(told), safe=_IN_QUOTES)}"'.encode("ascii")
+    """Return the header Warning, in ASCII: a name comes from a request, so it must not end the quotes, nor the line."""
+    texts = (name.place if name.meant is None else f"{name.place} (did you mean {name.meant}?)" for name in names)
+    return b"warning", f'299 - "unknown: {quote("; ".join(texts), safe=_IN_QUOTES)}"'.encode("ascii")
 
 
 def unknown_in_names(names: Iterable[str], spellings: Mapping[str, str]) -> list[UnknownName]:
-    """Of a query or a form."""
+    """Return the unknown names of a query."""
     return [_unknown(name, "", spellings) for name in names if name.lower() not in spellings][:MOST]
 
 
 def names_of_query(raw: bytes) -> list[str]:
-    """The names in a query of a route that has no parameters. What is wrong with it otherwise does not matter there."""
-    parts = raw.replace(b"+", b" ").split(b"&", MOST + 1)[: MOST + 1]
-    return [unquote_to_bytes(part.partition(b"=")[0]).decode("utf-8", "replace") for part in parts if part]
+    """Return the names in a query of a route that has no parameters. Other faults of such a query do not matter."""
+    beginning = b"&".join(raw.split(b"&", MOST + 1)[: MOST + 1])
+    return [name for name, _ in parse_qsl(beginning.decode("utf-8", "replace"), keep_blank_values=True)]
 
 
 def unknown_in_body(annotation: Any, data: Any) -> list[UnknownName]:
-    """Walks along what was sent and the models that it was read as."""
-    found: list[UnknownName] = []
-    _walk(annotation, data, place="", found=found)
-    return found
+    """Return the unknown names of a body. `data` is what was sent, and `annotation` the type that it was read as."""
+    unknown: list[UnknownName] = []
+    _walk(annotation, data, place="", unknown=unknown)
+    return unknown
 
 
 def lists_of_objects(model: type[Wire]) -> Mapping[str, Mapping[str, str]]:
-    """The fields of a model that hold lists of objects, with the accepted spellings of the members of these objects."""
-    found: dict[str, dict[str, str]] = {}
+    """Return the fields of a model that hold lists of objects, with the accepted spellings of the members of these objects."""
+    lists: dict[str, dict[str, str]] = {}
     for name, annotation in _fields(model).items():
         for item in _models(_items(annotation)):
-            found.setdefault(name, {}).update(item.spellings())
-    return found
+            lists.setdefault(name, {}).update(item.spellings())
+    return lists
 
 
-def _walk(annotation: Any, data: Any, *, place: str, found: list[UnknownName]) -> None:
+def _walk(annotation: Any, data: Any, *, place: str, unknown: list[UnknownName]) -> None:
     if isinstance(data, list):
         items = _items(annotation)
         for index, item in enumerate(data if items else ()):
-            if len(found) >= MOST:
+            if len(unknown) >= MOST:
                 return
-            _walk(items, item, place=f"{place}[{index}]", found=found)
+            _walk(items, item, place=f"{place}[{index}]", unknown=unknown)
     elif isinstance(data, dict) and (models := _models(annotation)):
-        known: dict[str, str] = {}
+        spellings: dict[str, str] = {}
         for model in models:
-            known.update(model.spellings())
+            spellings.update(model.spellings())
         for key, value in data.items():
-            if len(found) >= MOST:
+            if len(unknown) >= MOST:
                 return
-            documented = known.get(key.lower())
+            documented = spellings.get(key.lower())
             if documented is not None:
                 inner = tuple(_fields(model).get(documented) for model in models)
-                _walk(inner, value, place=f"{place}.{documented}" if place else documented, found=found)
+                _walk(inner, value, place=f"{place}.{documented}" if place else documented, unknown=unknown)
             elif all(model.model_config.get("extra") == "ignore" for model in models):
-                found.append(_unknown(key, place, known))
+                unknown.append(_unknown(key, place, spellings))
 
 
-def _unknown(key: str, place: str, known: Mapping[str, str]) -> UnknownName:
-    """What is long is no misspelled name, and may be a secret in the wrong place."""
+def _unknown(key: str, place: str, spellings: Mapping[str, str]) -> UnknownName:
+    """Return an unknown name, of which a long one is cut: it is no misspelled name, and may be a secret in the wrong place."""
     shown = key if len(key) <= _LONGEST else f"{key[:_BEGINNING]}... ({len(key)} characters)"
-    close = get_close_matches(key.lower(), known, 1, _CLOSE) if len(key) <= _LONGEST else []
-    return UnknownName(f"{place}.{shown}" if place else shown, known[close[0]] if close else None)
+    close = get_close_matches(key.lower(), spellings, 1, _CLOSE) if len(key) <= _LONGEST else []
+    return UnknownName(f"{place}.{shown}" if place else shown, spellings[close[0]] if close else None)
 
 
 @lru_cache(_CACHED)
@@ -104,7 +104,7 @@ def _fields(model: type[Wire]) -> Mapping[str, Any]:
 
 @lru_cache(_CACHED)
 def _models(annotation: Any) -> tuple[type[Wire], ...]:
-    """The models that an object may be read as."""
+    """Return the models that an object may be read as."""
     if isinstance(annotation, type) and issubclass(annotation, Wire):
         return (annotation,)
     return tuple(dict.fromkeys(model for part in _choices(annotation) for model in _models(part)))
@@ -112,14 +112,14 @@ def _models(annotation: Any) -> tuple[type[Wire], ...]:
 
 @lru_cache(_CACHED)
 def _items(annotation: Any) -> tuple[Any, ...]:
-    """What the items of a list may be read as."""
+    """Return the types that the items of a list may be read as."""
     if (get_origin(annotation) or annotation) in _LISTS:
         return get_args(annotation)
     return tuple(item for part in _choices(annotation) for item in _items(part))
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
-    """The parts of a union, and what is annotated. A tuple stands for a union too."""
+    """Return the parts of a union, or the type that is annotated. A tuple stands for a union too."""
     if isinstance(annotation, tuple):
         return annotation
     origin = get_origin(annotation)

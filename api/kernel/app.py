@@ -10,11 +10,10 @@ from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from api.http import app as http
-from api.http.app import Application, Hook
-from api.http.auth import Authenticate, Sessions
-from api.http.conventions import Conventions, Services
+from api.http.app import Application, Hook, Services
 from api.http.cross_origin import CrossOrigin
 from api.kernel.auth import WRITE
+from api.kernel.authentication import Authenticate, Authorizer, Sessions
 from api.kernel.description import API
 from api.kernel.errors import failure_of
 from api.kernel.idempotency import IdempotencyStore, IdempotentRequests
@@ -46,23 +45,19 @@ def build(
     tracer: Tracer = UNTRACED,
 ) -> Application:
     sessions: Any = services.get(Sessions)
-    conventions = Conventions(
-        authenticate,
-        sessions=sessions,
+    return http.build(
+        routes,
+        services,
+        authorize=Authorizer(authenticate, sessions=sessions),
+        admitted=Admission(),
         idempotency=IdempotentRequests(idempotency, fingerprint=fingerprint),
         parse_json=parse_body,
         failure_of=failure_of,
         request_class=Request,
-        admitted=Admission(),
-        large_bodies=fair_large_bodies(),
         serves_head=lambda route: route.permission != WRITE,  # some GET routes of the engine change state
+        large_bodies=fair_large_bodies(),
         public_url=public_url,
         cross_origin=cross_origin,
-    )
-    return http.build(
-        routes,
-        services,
-        conventions=conventions,
         fallback=OPERATIONS,
         registry=registry or CollectorRegistry(),
         request_log=request_log or RequestLog(sys.stderr, clock=system_clock),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from api.http.auth import Caller
 from api.http.errors import Forbidden
-from api.http.permission import Permission, requires
-from api.http.request import Request
+from api.http.request import Caller, Request
+from api.http.routing import Permission, requires
 from domain.client.roles import Role as Role
 from projections.client.directory import ClientRow
 

@@ -12,9 +12,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.http.auth import Caller
 from api.http.errors import Forbidden, Unauthenticated
-from api.http.request import Request
+from api.http.request import Caller, Request
 from projections.client.console_sessions import ConsoleSession, ConsoleSessions
 from projections.client.directory import ClientRow
 
@@ -33,7 +32,7 @@ class BrowserSessions:
         self._caller_of = caller_of
 
     async def caller(self, request: Request, *, changes: bool) -> Caller | None:
-        """Return the caller of the session, as the protocol `api.http.auth.Sessions` requires."""
+        """Return the caller of the session, as the protocol `api.kernel.authentication.Sessions` requires."""
         session = await self.session(request, changes=changes)
         return None if session is None else _person(self._caller_of(session.client))
 

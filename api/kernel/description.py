@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from api.http.api_description import ApiDescription
+from api.http.openapi import ApiDescription
 from api.kernel.browser_sessions import COOKIE
 
 _INTRODUCTION: Final = """\
@@ -132,4 +132,62 @@ _PATH_PARAMETERS: Final = {
     "{aggregate}/{id}": "The id of the aggregate: a GUID, the name of a client, or the number of a job.",
 }
 
-API: Final = ApiDescription(_INTRODUCTION, licence="Apache-2.0", tags=_TAGS, path_parameters=_PATH_PARAMETERS, cookie=COOKIE)
+_REQUEST_HEADERS: Final = {
+    "X-Transaction-ID": "1 to 128 printable ASCII characters. The response repeats it, and it is the correlation id of everything "
+    "that the request causes. Such as `import-7`; default: a new GUID.",
+    "Idempotency-Key": "1 to 255 printable ASCII characters. The same request sent again within 24 hours gets the first response "
+    "again. Such as `add-hall-a`.",
+    "If-Match": 'The ETag of the version that the change is meant for, such as `"3"`; another version is 412. Default: any.',
+    "client": "The name of the client that the API key belongs to, such as `studio`; another name is 401.",
+    "If-None-Match": "ETags that the caller has. Where one of them is that of the response, the response is 304 without a body.",
+    "Prefer": "`handling=strict`: fields and parameters that are not documented are refused with 400. Default: they have no effect "
+    "and are named in a header Warning.",
+    "traceparent": "W3C Trace Context: the trace that the request is a part of. It is kept with the events that the request causes "
+    "and sent on with their notifications. Such as `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`.",
+    "X-Request-ID": "Taken in the place of X-Transaction-ID where that is absent.",
+}
+
+_RESPONSE_HEADERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "X-Transaction-ID": ("The transaction id of the request.", {"type": "string"}),
+    "ETag": (
+        'The version of the resource, in quotes, such as `"3"`; for a compressed body with a checksum behind it, such as '
+        '`"3-0c4a2f19"`. Absent where the body is not one resource.',
+        {"type": "string"},
+    ),
+    "Location": ("The address of the new resource.", {"type": "string", "format": "uri-reference"}),
+    "Retry-After": ("After how many seconds to try again.", {"type": "integer"}),
+    "Idempotency-Replayed": (
+        "`true` where this is the response to an earlier request with the same Idempotency-Key; absent otherwise.",
+        {"type": "string", "enum": ["true"]},
+    ),
+    "WWW-Authenticate": ("The ways to authenticate: `ApiKey`, and `Bearer`.", {"type": "string"}),
+    "Link": ('The next page: `<…>; rel="next"`. Absent on the last one, and where a list has no pages.', {"type": "string"}),
+    "Warning": (
+        '`299 - "unknown: …"`: fields and parameters that are not documented and had no effect. Absent where there are none.',
+        {"type": "string"},
+    ),
+    "Preference-Applied": ("`handling=strict` where that was asked for in Prefer.", {"type": "string"}),
+}
+_ERRORS: Final = {
+    304: "The caller has this version: If-None-Match names it",
+    400: "The request is not valid; nothing was changed",
+    401: "The API key is missing, or it is not valid",
+    403: "The API key has none of the roles that this call needs",
+    404: "The resource does not exist",
+    409: "The change conflicts with a rule or with another change; nothing was changed",
+    412: "If-Match names another version; nothing was changed",
+    413: "The body is too large",
+    415: "The media type of the body is not accepted",
+    503: "The database or another service that this call needs is not available",
+}
+
+API: Final = ApiDescription(
+    _INTRODUCTION,
+    licence={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    tags=_TAGS,
+    path_parameters=_PATH_PARAMETERS,
+    request_headers=_REQUEST_HEADERS,
+    response_headers=_RESPONSE_HEADERS,
+    errors=_ERRORS,
+    cookie=COOKIE,
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.http.auth import Authenticate, Caller, Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
+from api.http.request import Caller
+from api.kernel.authentication import Authenticate, Sessions, sent_key
 from domain.kernel.errors import Unavailable
 
 

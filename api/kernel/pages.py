@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from api.http.forms import split_pairs
+from api.http.body import split_pairs
 from api.http.request import Request
 from api.kernel.wire import Between, Flag, Integer, Wire, named_enum
 from projections.kernel.database.page import Page, Window

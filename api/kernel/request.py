@@ -6,9 +6,8 @@ from starlette.requests import empty_receive, empty_send
 from starlette.types import Receive, Send
 
 from api.http import request as http
-from api.http.auth import ANONYMOUS, Caller
 from api.http.proxies import share_of
-from api.http.request import Scope
+from api.http.request import ANONYMOUS, Caller, Scope
 from api.kernel.tracing import sent_trace_parent
 from domain.kernel.cause import ActorKind, Cause, usual_kind
 from domain.kernel.idempotency import IdempotencyKey

@@ -16,7 +16,7 @@ from api.http.model import NOT_BLANK
 from api.http.model import DateTime as DateTime
 from api.http.model import Wire as Wire
 from api.http.model import wire_names as wire_names
-from api.http.openapi_schemas import COMPONENT, reference
+from api.http.openapi import COMPONENT, reference
 from domain.kernel.clock import iso, to_milliseconds
 
 _AS_SHOWN = len("2031-01-02T03:04:05.000Z")

@@ -11,9 +11,8 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import Field
 
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.kernel.request import Request
 from api.kernel.surfaces import OperationsRoute
 from api.kernel.wire import Wire

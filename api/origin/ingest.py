@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.origin.access import OriginAccess, Refusal
 from api.origin.surface import OriginRoute
 from workers.origin.limits import UploadRefused

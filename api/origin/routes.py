@@ -8,10 +8,9 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import JSON_TYPE, Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.origin.access import Admission, OriginAccess, ViewerNeeded, missing
 from api.origin.surface import OriginRoute
 from api.published.file_response import SAFE, file_response

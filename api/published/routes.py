@@ -9,10 +9,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.published.file_response import file_response
 from api.published.files import PublishedFiles
 from api.published.media_types import UNKNOWN

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from api.http.auth import Sessions, sent_key
 from api.http.errors import Forbidden, Unauthenticated
 from api.http.request import Request
 from api.kernel.auth import Role
+from api.kernel.authentication import Sessions, sent_key
 from projections.client.directory import ClientDirectory
 
 _ROLES: Final = frozenset({Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN})

@@ -16,7 +16,7 @@ from workers.ports.outbound import Notifying
 from workers.ports.targets import Targets
 
 if TYPE_CHECKING:
-    from api.http.auth import Authenticate
+    from api.kernel.authentication import Authenticate
     from api.wiring.siblings import Siblings
     from workers.origin.live_origin import LiveOrigin
 

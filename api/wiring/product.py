@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from api.http.app import Application
-from api.http.auth import Authenticate, Caller
 from api.http.connection_limits import ConnectionLimits, Connections
 from api.http.cross_origin import CrossOrigin
 from api.http.hosts import Hosts, host_name
 from api.http.proxies import Proxies
+from api.http.request import Caller
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application
+from api.kernel.authentication import Authenticate
 from api.kernel.log import RequestLog, as_text
 from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version

@@ -12,8 +12,9 @@ from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from api.audit.past_states import PastStates, Renderer
-from api.http.auth import Authenticate, Caller
+from api.http.request import Caller
 from api.kernel.auth import Role, caller_of
+from api.kernel.authentication import Authenticate
 from api.kernel.shell_access import PREFIX as SHELL
 from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version

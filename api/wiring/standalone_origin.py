@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry
 
 from api.http import app as http
 from api.http.app import Application
-from api.http.auth import Caller
 from api.http.connection_limits import Connections
-from api.http.conventions import Conventions
 from api.http.proxies import Proxies
+from api.http.request import Caller
+from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog
 from api.kernel.request import Request
@@ -87,7 +87,10 @@ def build(settings: Settings, ring: KeyRing) -> StandaloneOrigin:
     app = http.build(
         (ingest.routes, routes.routes, liveness),
         services,
-        conventions=Conventions(nobody, failure_of=failure_of, request_class=Request, public_url=settings.public_url or ""),
+        authorize=Authorizer(nobody),
+        failure_of=failure_of,
+        request_class=Request,
+        public_url=settings.public_url or "",
         fallback=OPERATIONS,
         registry=CollectorRegistry(),
         request_log=request_log,

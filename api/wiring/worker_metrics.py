@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from api.http import app as http
 from api.http.app import Application
 from api.http.connection_limits import Connections
-from api.http.conventions import Conventions
+from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog
 from api.kernel.request import Request
@@ -30,7 +30,10 @@ def build(settings: Settings, read: Callable[[], Awaitable[Snapshot]]) -> tuple[
     app = http.build(
         (liveness, own_metrics),
         services,
-        conventions=Conventions(nobody, failure_of=failure_of, request_class=Request, public_url=settings.public_url or ""),
+        authorize=Authorizer(nobody),
+        failure_of=failure_of,
+        request_class=Request,
+        public_url=settings.public_url or "",
         fallback=OPERATIONS,
         registry=CollectorRegistry(),
         request_log=RequestLog(sys.stderr, clock=system_clock),

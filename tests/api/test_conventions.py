@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.http.endpoint import parsers
 from api.http.routing import routes_of
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
@@ -25,7 +24,7 @@ LISTS = [spec for spec in routes_of(ROUTES) if spec.lists]
 def test_an_empty_parameter_of_a_list_is_an_absent_one() -> None:
     """A search form sends all of its fields. Filters of custom properties find what is empty; other reads have no filters."""
     for spec in LISTS:
-        query, parser = spec.signature.query, parsers(spec).query
+        query, parser = spec.signature.query, spec.query
         if query is None or parser is None or query.EMPTY_IS_SENT:
             continue
         names = [name for name in sorted(query.optional()) if name in {spelling.lower() for spelling in query.spellings().values()}]

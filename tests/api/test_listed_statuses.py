@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.http.openapi_responses import statuses
+from api.http.openapi import statuses
 from api.http.routing import Route, routes_of
 from api.kernel.wire import wire_names
 from api.wiring.core import Core

@@ -7,8 +7,7 @@ import re
 import pytest
 from fastapi import APIRouter
 
-from api.http.permission import OPEN
-from api.http.routing import Route, routes_of
+from api.http.routing import OPEN, Route, routes_of
 from api.kernel.auth import Role
 from api.speke.surface import KEY_PROVIDER
 from api.wiring.catalogue import AGGREGATES, catalogue

@@ -10,9 +10,8 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from api.http.errors import Unauthenticated
-from api.http.permission import OPEN
 from api.http.response import Response
-from api.http.routing import Service, rules
+from api.http.routing import OPEN, Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery
 from api.kernel.request import Request

@@ -26,8 +26,8 @@ def _routes() -> Sequence[APIRouter]:
 def _services(services: Services) -> Providers:
     from api.console.files import ConsoleFiles, built_console
     from api.console.session import Logins
-    from api.http.auth import Sessions
     from api.kernel.auth import caller_of
+    from api.kernel.authentication import Sessions
     from api.kernel.browser_sessions import BrowserSessions
     from api.kernel.known_callers import KnownCallers
 

@@ -10,9 +10,9 @@ from fastapi import APIRouter
 
 from api.engine.surface import EngineRoute
 from api.http.openapi import describe
-from api.http.permission import OPEN
 from api.http.request import Request
 from api.http.response import Response
+from api.http.routing import OPEN
 from api.kernel.app import build
 from api.kernel.auth import WRITE
 from api.kernel.wire import Integer, Wire

@@ -10,14 +10,12 @@ from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from api.http.app import Application, build
-from api.http.auth import Caller
-from api.http.conventions import Conventions
 from api.http.model import Wire
-from api.http.permission import requires
-from api.http.request import Request
+from api.http.request import Caller, Request
 from api.http.response import Response
-from api.http.routing import Route
+from api.http.routing import Route, requires
 from api.http.surface import Surface
+from api.kernel.authentication import Authorizer
 from api.kernel.log import RequestLog
 from domain.kernel.clock import system_clock
 
@@ -55,7 +53,7 @@ def application(registry: CollectorRegistry) -> Application:
     return build(
         [router],
         {},
-        conventions=Conventions(authenticate),
+        authorize=Authorizer(authenticate),
         fallback=PLAIN,
         registry=registry,
         request_log=RequestLog(io.StringIO(), clock=system_clock),

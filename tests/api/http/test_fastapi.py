@@ -14,9 +14,8 @@ from fastapi.testclient import TestClient
 from pydantic import BaseModel
 from starlette import requests, responses
 
-from api.http.auth import Caller
-from api.http.permission import OPEN, authorized
-from api.http.routing import Service
+from api.http.request import Caller
+from api.http.routing import OPEN, Service, authorized, provider
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
@@ -227,6 +226,21 @@ def test_overrides_in_tests(toy: Toy, routes: APIRouter, client: TestClient) -> 
     assert client.get("/api/made/name").json() == {"name": "real"}
     toy.app.dependency_overrides[real_name] = other
     assert client.get("/api/made/name").json() == {"name": "other"}
+
+
+def test_overrides_reach_the_routes_of_the_product(toy: Toy, client: TestClient) -> None:
+    shelf = Shelf(version=9)
+    toy.app.dependency_overrides[provider(Shelf)] = lambda: shelf
+    assert client.get(f"/api/thing/{ID}").headers["etag"] == '"9"'
+    for sent in ({"json": {"TITLE": "a"}}, {"data": {"Title": "a", "labels": ["x", "y"]}}, {"files": {"title": (None, "a")}}):
+        added = client.post("/api/thing/", **sent)
+        assert (added.status_code, added.json()["sent"]["title"]) == (201, "a")
+    assert (shelf.posts, toy.shelf.posts) == (3, 0)
+    assert client.get("/api/thing/?PAGESIZE=7&states=1&STATES=2").json()["states"] == [1, 2]
+    assert client.post("/api/thing/", data={"title": "a", "Title": "b"}).json()["errors"][0]["field"] == "Title"
+    assert client.put(f"/api/thing/{ID}", json={"NAME": "x"}, headers={"If-Match": '"8"'}).status_code == 412
+    toy.app.dependency_overrides.clear()
+    assert client.get(f"/api/thing/{ID}").headers["etag"] == '"5"'
 
 
 def test_a_route_of_the_application_itself(toy: Toy, client: TestClient) -> None:

@@ -6,11 +6,10 @@ import httpx
 import pytest
 from fastapi import APIRouter
 
-from api.http.conventions import MissingServices
+from api.http.endpoint import MissingServices
 from api.http.path_trie import PathTrie
-from api.http.permission import OPEN, requires
 from api.http.response import Response
-from api.http.routing import Route, Service, rules
+from api.http.routing import OPEN, Route, Service, requires, rules
 from api.http.surface import Surface
 from api.kernel.app import build
 from api.kernel.auth import READ

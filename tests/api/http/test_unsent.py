@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from api.http.connection_limits import ConnectionLimits
 from api.http.connections import LimitedConnection, drop_unsent
-from api.http.permission import OPEN
 from api.http.response import Response
+from api.http.routing import OPEN
 from api.http.unsent import EXTENSION, PIECE, NoRoom, UnsentBodies
 from api.kernel.app import build
 from api.kernel.request import Request

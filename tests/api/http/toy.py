@@ -16,14 +16,13 @@ from prometheus_client import CollectorRegistry
 from pydantic import AliasChoices, Field
 
 from api.http.app import Application
-from api.http.auth import Caller
 from api.http.body import FORM, JSON, JSON_PATCH, XML
 from api.http.cross_origin import CrossOrigin
 from api.http.errors import Failure
-from api.http.permission import OPEN
+from api.http.request import Caller
 from api.http.request import Request as HttpRequest
 from api.http.response import Response
-from api.http.routing import Route, Service, rules
+from api.http.routing import OPEN, Route, Service, rules
 from api.http.surface import Surface
 from api.kernel.app import build
 from api.kernel.auth import ADMIN, READ, WRITE, Role

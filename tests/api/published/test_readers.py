@@ -14,11 +14,11 @@ from prometheus_client import CollectorRegistry
 
 from api.http.app import build
 from api.http.connection_limits import ConnectionLimits
-from api.http.conventions import Conventions
-from api.http.permission import OPEN
 from api.http.proxies import Proxies
 from api.http.request import Request
 from api.http.response import Response
+from api.http.routing import OPEN
+from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of
 from api.kernel.surfaces import OPERATIONS
 from api.published.file_response import file_response
@@ -52,7 +52,8 @@ class Hall(Listening):
         toy.app = build(
             [routes],
             {},
-            conventions=Conventions(toy_nobody, failure_of=failure_of),
+            authorize=Authorizer(toy_nobody),
+            failure_of=failure_of,
             fallback=OPERATIONS,
             registry=CollectorRegistry(),
             request_log=toy.log,
