@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--silence",
         type=float,
-        default=600,
+        default=300,
         help="with several processes: seconds after which one that reports no test is aborted, with a traceback of its threads",
     )
 
