@@ -40,7 +40,7 @@ async def run(args: Namespace, settings: Settings) -> int:
         confirm(args, f"delete {args.events} Events and the rooms of the sample, including later changes to them")
         return await asyncio.to_thread(_remove, args.events)
     async with open_core(settings) as wired:
-        webhooks = await RecordQueries(wired.database, RECORDS).all(Webhook.KIND, without_parent=True)
+        webhooks = await RecordQueries(wired.database, RECORDS).all(Webhook, without_parent=True)
         if active := sum(row.details.disabled_at is None for row in webhooks):
             confirm(args, f"send notifications of {args.events} Events to {active} webhooks")
         started = time.perf_counter()

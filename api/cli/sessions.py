@@ -56,7 +56,7 @@ async def _on_air(wired: Core, target: str) -> EventRow:
     try:
         key = UUID(target)
     except ValueError:
-        records = await RecordQueries(wired.database, RECORDS).all(Channel.KIND)
+        records = await RecordQueries(wired.database, RECORDS).all(Channel)
         named = [UUID(row.id) for row in records if row.details.name == target]
     else:
         if (event := await events.by_id(key)) is not None:

@@ -15,8 +15,8 @@ from api.kernel.version import four_part, product_version
 from api.kernel.wire import Instant, Wire
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
-from domain.record.kinds.schedule import FIRST_IN
-from domain.record.kinds.setting import EngineSettings
+from domain.record.kinds.schedule import FIRST_IN, ScheduleDetails
+from domain.record.kinds.setting import EngineSettings, SettingDetails
 from domain.record.ports import RecordRow
 from projections.job.board import Board, TaskProgress
 from projections.job.counts import ClientCounts, QueueCounts
@@ -290,13 +290,13 @@ def engine_version() -> str:
     return four_part(product_version()).rpartition(".")[0]
 
 
-def past_setting(setting: RecordRow) -> dict[str, Any]:
+def past_setting(setting: RecordRow[SettingDetails]) -> dict[str, Any]:
     """Return a past state of a setting for the audit."""
     details = setting.details
     return {"client": details.client, "name": details.name, "setting": details.setting}
 
 
-def past_schedule(schedule: RecordRow) -> dict[str, Any]:
+def past_schedule(schedule: RecordRow[ScheduleDetails]) -> dict[str, Any]:
     """Return a past state of a schedule for the audit."""
     details = schedule.details
     return {"client": details.client, "schedule": details.name, "active": details.active}

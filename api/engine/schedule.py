@@ -13,7 +13,7 @@ from api.kernel.auth import WRITE
 from api.kernel.request import Request
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
-from domain.record.kinds.schedule import QUEUE_SCHEDULED_JOBS, Schedule
+from domain.record.kinds.schedule import QUEUE_SCHEDULED_JOBS, Schedule, ScheduleDetails
 from domain.record.record import Record
 from projections.job.settings import EngineSettingsQueries
 
@@ -30,7 +30,7 @@ async def list_schedules(request: Request, settings: Service[EngineSettingsQueri
     return Response(Schedules.model_construct(result="ok", schedules=described))
 
 
-async def schedule_switched(request: Request, outcome: Outcome[Record]) -> Response:
+async def schedule_switched(request: Request, outcome: Outcome[Record[ScheduleDetails]]) -> Response:
     schedule = outcome.aggregate
     switched = ScheduleSwitched.model_construct(result="ok", schedules=[schedule.details.name])
     return Response(switched, etag=schedule.version)
@@ -38,7 +38,9 @@ async def schedule_switched(request: Request, outcome: Outcome[Record]) -> Respo
 
 @routes.put("/scheduler", dependencies=[WRITE], response_model=ScheduleSwitched)
 @rules(respond=schedule_switched)
-async def switch_schedule(request: Request, body: SwitchScheduleRequest, handlers: Service[RecordHandlers]) -> Outcome[Record]:
+async def switch_schedule(
+    request: Request, body: SwitchScheduleRequest, handlers: Service[RecordHandlers]
+) -> Outcome[Record[ScheduleDetails]]:
     """Switch a schedule of the client on or off. While it is off, due jobs stay scheduled."""
     client = request.caller.name
     values = {"client": client, "name": body.schedule, "active": body.active}

@@ -17,7 +17,7 @@ from api.kernel.request import Request
 from domain.kernel.errors import Malformed
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
-from domain.record.kinds.setting import EngineSettings, Setting, Value, reserved_for_admins
+from domain.record.kinds.setting import EngineSettings, Setting, SettingDetails, Value, reserved_for_admins
 from domain.record.record import Record
 from projections.client.directory import ClientDirectory
 from projections.job.settings import EngineSettingsQueries
@@ -25,7 +25,7 @@ from projections.job.settings import EngineSettingsQueries
 routes = APIRouter(prefix="/engine", tags=["Job engine"], route_class=EngineRoute)
 
 
-async def setting_changed(request: Request, outcome: Outcome[Record]) -> Response:
+async def setting_changed(request: Request, outcome: Outcome[Record[SettingDetails]]) -> Response:
     setting = outcome.aggregate
     name, value = setting.details.name, setting.details.setting
     text = value if isinstance(value, str) else str(value).lower()
@@ -36,7 +36,7 @@ async def setting_changed(request: Request, outcome: Outcome[Record]) -> Respons
 @rules(respond=setting_changed)
 async def set_setting(
     request: Request, body: SetSettingRequest, handlers: Service[RecordHandlers], directory: Service[ClientDirectory]
-) -> Outcome[Record]:
+) -> Outcome[Record[SettingDetails]]:
     """Set one setting of the client, effective immediately; custom names are allowed. An admin may set those of any client."""
     client = await _client(request, body, directory)
     values = {"client": client, "name": body.name, "setting": body.setting}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -18,6 +18,7 @@ from api.media.standard import StandardRoutes
 from domain.kernel.ports import Outcome
 from domain.record.handlers import ArchiverStreamHandlers
 from domain.record.kinds.archiver_stream import ArchiverStream as ArchiverStreamRecord
+from domain.record.kinds.archiver_stream import ArchiverStreamDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import BY_NUMBER, RecordQueries
@@ -103,7 +104,7 @@ class ArchiverStream(Wire):
     streaming_formats: Formats = Field(description="HLS, HDS, DASH or SMOOTH, each once.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> ArchiverStream:
+    def of(cls, row: RecordRow[ArchiverStreamDetails]) -> ArchiverStream:
         details = row.details
         return cls.model_construct(
             id=int(row.id),
@@ -116,7 +117,7 @@ class ArchiverStream(Wire):
             uploaded=details.uploaded,
             created_at=row.date_created,
             updated_at=row.date_modified,
-            streaming_formats=details.streaming_formats,
+            streaming_formats=cast("Formats", details.streaming_formats),
         )
 
 
@@ -145,4 +146,4 @@ async def update_archiver_stream(
 @routes.get("/", dependencies=[READ], response_model=list[ArchiverStream])
 async def list_archiver_streams(request: Request, records: Service[RecordQueries]) -> Response:
     """All archiver streams by id, including expired ones."""
-    return await STREAMS.array(records.parts(ArchiverStreamRecord.KIND, order=BY_NUMBER))
+    return await STREAMS.array(records.parts(ArchiverStreamRecord, order=BY_NUMBER))

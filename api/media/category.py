@@ -23,7 +23,9 @@ from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.category import Category as CategoryRecord
+from domain.record.kinds.category import CategoryDetails
 from domain.record.kinds.custom_property import CategoryProperty as CategoryPropertyRecord
+from domain.record.kinds.custom_property import PropertyDetails
 from domain.record.ports import RecordReader, RecordRow
 from domain.record.property_upserts import pair_of
 from domain.record.record import Record
@@ -40,7 +42,7 @@ class CategoryProperty(Wire):
     value: str | None = Field(description="The value; null for none.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> CategoryProperty:
+    def of(cls, row: RecordRow[PropertyDetails]) -> CategoryProperty:
         details = row.details
         return cls.from_values({"id": UUID(row.id), "category": details.category, "key": details.key, "value": details.value})
 
@@ -61,7 +63,7 @@ class Category(Wire):
     custom_properties: list[CategoryProperty] = Field(description="Its custom properties, by category and key.")
 
     @classmethod
-    def of(cls, row: RecordRow, properties: Sequence[RecordRow] = ()) -> Category:
+    def of(cls, row: RecordRow[CategoryDetails], properties: Sequence[RecordRow[PropertyDetails]] = ()) -> Category:
         details = row.details
         return cls.from_values(
             {
@@ -182,7 +184,7 @@ async def list_categories(
 ) -> Response:
     """All categories, by name."""
     reader = history.at(None)
-    return await array(await with_properties(reader, part) async for part in records.parts(CategoryRecord.KIND))
+    return await array(await with_properties(reader, part) async for part in records.parts(CategoryRecord))
 
 
 @routes.get("/{id}", dependencies=[READ], response_model=Category, name="get_category")
@@ -194,10 +196,10 @@ async def category_by_id(
     history: Service[RecordHistory],
 ) -> Response:
     """The category with this id."""
-    row = await records.require(CategoryRecord.KIND, id)
+    row = await records.require(CategoryRecord, id)
     return Response((await with_properties(history.at(None), [row]))[0], etag=row.version)
 
 
-async def with_properties(reader: RecordReader, rows: Sequence[RecordRow]) -> list[Category]:
-    owned = await reader.of_owners(CategoryPropertyRecord.KIND, [row.id for row in rows])
+async def with_properties(reader: RecordReader, rows: Sequence[RecordRow[CategoryDetails]]) -> list[Category]:
+    owned = await reader.of_owners(CategoryPropertyRecord, [row.id for row in rows])
     return [Category.of(row, owned.get(row.id, ())) for row in rows]

@@ -18,6 +18,7 @@ from api.media.standard import StandardRoutes
 from domain.channel.handlers import ConfigurationHandlers
 from domain.kernel.ports import Outcome
 from domain.record.kinds.channel import Channel as ChannelKind
+from domain.record.kinds.channel import ChannelDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 
@@ -66,7 +67,7 @@ class Channel(Wire):
     )
 
     @classmethod
-    def of(cls, row: RecordRow) -> Channel:
+    def of(cls, row: RecordRow[ChannelDetails]) -> Channel:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id),

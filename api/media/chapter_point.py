@@ -34,7 +34,9 @@ from domain.kernel.ports import Outcome
 from domain.kernel.stream_time import stream_point
 from domain.record.chapter_point_handlers import ChapterPointHandlers
 from domain.record.kinds.chapter_point import ChapterPoint as ChapterPointRecord
+from domain.record.kinds.chapter_point import ChapterPointDetails
 from domain.record.kinds.custom_property import ChapterPointProperty as ChapterPointPropertyRecord
+from domain.record.kinds.custom_property import PropertyDetails
 from domain.record.ports import RecordReader, RecordRow
 from domain.record.property_upserts import PropertyChange
 from domain.record.record import Record
@@ -43,7 +45,7 @@ from projections.event.queries import EventQueries
 from projections.record.history import RecordHistory
 from projections.record.queries import RecordQueries
 
-Properties = Mapping[str, Sequence[RecordRow]]
+Properties = Mapping[str, Sequence[RecordRow[PropertyDetails]]]
 """Custom properties by the id of their owner."""
 
 _NO_DATE = datetime.min.replace(tzinfo=UTC)
@@ -59,7 +61,7 @@ class ChapterPointProperty(Wire):
     chapter_point_id: UUID = Field(description="The chapter point that owns the property.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> ChapterPointProperty:
+    def of(cls, row: RecordRow[PropertyDetails]) -> ChapterPointProperty:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id),
@@ -91,7 +93,12 @@ class ChapterPoint(Wire):
     children: list[ChapterPoint] = Field(description="The chapter points below it, by start.")
 
     @classmethod
-    def of(cls, row: RecordRow, properties: Sequence[RecordRow] = (), children: Sequence[ChapterPoint] = ()) -> ChapterPoint:
+    def of(
+        cls,
+        row: RecordRow[ChapterPointDetails],
+        properties: Sequence[RecordRow[PropertyDetails]] = (),
+        children: Sequence[ChapterPoint] = (),
+    ) -> ChapterPoint:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id),
@@ -107,19 +114,19 @@ class ChapterPoint(Wire):
         )
 
 
-async def chapter_point_with_children(reader: RecordReader, point: RecordRow) -> ChapterPoint:
+async def chapter_point_with_children(reader: RecordReader, point: RecordRow[ChapterPointDetails]) -> ChapterPoint:
     """Return the point with its own fields as given, and with its properties and the points below it from `reader`."""
-    others = await reader.of_parent(ChapterPointRecord.KIND, point.details.event_id)
+    others = await reader.of_parent(ChapterPointRecord, point.details.event_id)
     trees = ChapterPointTrees([*(row for row in others if row.id != point.id), point])
-    return trees.tree_of(point, await reader.of_owners(ChapterPointPropertyRecord.KIND, trees.ids_of(point)))
+    return trees.tree_of(point, await reader.of_owners(ChapterPointPropertyRecord, trees.ids_of(point)))
 
 
-def in_order(points: Iterable[RecordRow]) -> list[RecordRow]:
+def in_order(points: Iterable[RecordRow[ChapterPointDetails]]) -> list[RecordRow[ChapterPointDetails]]:
     """Sort points by startTime. Times from the start of the stream come before date-times, because they cannot be compared."""
     return sorted(points, key=_start)
 
 
-def _start(point: RecordRow) -> tuple[bool, datetime, str, str]:
+def _start(point: RecordRow[ChapterPointDetails]) -> tuple[bool, datetime, str, str]:
     start = stream_point(point.details.start_time, field="startTime")
     return start.is_absolute, start.date_time or _NO_DATE, start.time_span, point.id
 
@@ -128,10 +135,10 @@ class ChapterPointTrees:
     """The points of one Event as trees. If two points are parents of each other, one of them is shown at the top, so that every
     point is shown."""
 
-    def __init__(self, points: Iterable[RecordRow]) -> None:
+    def __init__(self, points: Iterable[RecordRow[ChapterPointDetails]]) -> None:
         self._points = in_order(points)
-        self._by_id: dict[str | None, RecordRow] = {point.id: point for point in self._points}
-        self._children: dict[str | None, list[RecordRow]] = {}
+        self._by_id: dict[str | None, RecordRow[ChapterPointDetails]] = {point.id: point for point in self._points}
+        self._children: dict[str | None, list[RecordRow[ChapterPointDetails]]] = {}
         for point in self._points:
             self._children.setdefault(_parent(point), []).append(point)
 
@@ -145,7 +152,7 @@ class ChapterPointTrees:
                 trees[root.id] = self._tree(root, properties, shown)
         return [trees[point.id] for point in self._points if point.id in trees]
 
-    def _root(self, point: RecordRow) -> RecordRow:
+    def _root(self, point: RecordRow[ChapterPointDetails]) -> RecordRow[ChapterPointDetails]:
         """Return the highest point above this one; in a cycle, the first point that is reached twice."""
         passed: set[str] = set()
         while point.id not in passed and (parent := self._by_id.get(_parent(point))) is not None:
@@ -153,10 +160,10 @@ class ChapterPointTrees:
             point = parent
         return point
 
-    def tree_of(self, point: RecordRow, properties: Properties) -> ChapterPoint:
+    def tree_of(self, point: RecordRow[ChapterPointDetails], properties: Properties) -> ChapterPoint:
         return self._tree(point, properties, set())
 
-    def ids_of(self, point: RecordRow) -> list[str]:
+    def ids_of(self, point: RecordRow[ChapterPointDetails]) -> list[str]:
         """Return the ids of a point and of all points below it."""
         ids: set[str] = set()
         waiting = [point]
@@ -167,13 +174,13 @@ class ChapterPointTrees:
                 waiting += self._children.get(row.id, ())
         return sorted(ids)
 
-    def _tree(self, point: RecordRow, properties: Properties, shown: set[str]) -> ChapterPoint:
+    def _tree(self, point: RecordRow[ChapterPointDetails], properties: Properties, shown: set[str]) -> ChapterPoint:
         shown.add(point.id)
         children = [self._tree(child, properties, shown) for child in self._children.get(point.id, ()) if child.id not in shown]
         return ChapterPoint.of(point, properties.get(point.id, ()), children)
 
 
-def _parent(point: RecordRow) -> str | None:
+def _parent(point: RecordRow[ChapterPointDetails]) -> str | None:
     parent = point.details.parent_id
     return None if parent is None else str(parent)
 
@@ -294,7 +301,7 @@ async def chapter_point_by_id(
     history: Service[RecordHistory],
 ) -> Response:
     """The chapter point with this id and the points below it."""
-    point = await records.require(ChapterPointRecord.KIND, id)
+    point = await records.require(ChapterPointRecord, id)
     return Response(await chapter_point_with_children(history.at(None), point), etag=point.version)
 
 
@@ -310,7 +317,7 @@ async def chapter_points_of_event(
 ) -> Response:
     """The chapter points of an Event by startTime, each with the points below it; an empty list for an unknown Event."""
     points = await _points_of_event(event_id, events, records=records)
-    owned = await properties.of_owners(ChapterPointPropertyRecord.KIND, [point.id for point in points])
+    owned = await properties.of_owners(ChapterPointPropertyRecord, [point.id for point in points])
     return Response(ChapterPointTrees(points).all(owned))
 
 
@@ -343,10 +350,10 @@ async def chapter_point_properties_of_event(
 ) -> Response:
     """The properties of all chapter points of an Event, in the order of the points."""
     ordered = [point.id for point in in_order(await _points_of_event(event_id, events, records=records))]
-    owned = await properties.of_owners(ChapterPointPropertyRecord.KIND, ordered)
+    owned = await properties.of_owners(ChapterPointPropertyRecord, ordered)
     return Response([ChapterPointProperty.of(row) for point in ordered for row in owned.get(point, ())])
 
 
-async def _points_of_event(event_id: UUID, events: EventQueries, *, records: RecordQueries) -> list[RecordRow]:
+async def _points_of_event(event_id: UUID, events: EventQueries, *, records: RecordQueries) -> list[RecordRow[ChapterPointDetails]]:
     event = await events.by_id(event_id)
-    return await records.of_parent(ChapterPointRecord.KIND, event_id) if event is not None else []
+    return await records.of_parent(ChapterPointRecord, event_id) if event is not None else []

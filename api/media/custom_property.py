@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Generic
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -20,7 +20,7 @@ from api.kernel.wire import Flag, Text, Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
-from domain.record.kinds.custom_property import CustomProperty
+from domain.record.kinds.custom_property import CustomProperty, P
 from domain.record.ports import PropertyFilter, RecordRow
 from domain.record.property_handlers import PropertyHandlers
 from domain.record.property_upserts import PropertyChange
@@ -119,10 +119,10 @@ PropertyEntries = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnedProperties:
+class OwnedProperties(Generic[P]):
     """The properties of one kind of owner: their resource and models. The owner's id has its own name in each of them."""
 
-    resource: Resource
+    resource: Resource[P]
     model: type[Wire]
     request: type[PutPropertyRequest]
     query: type[PropertyQuery]
@@ -130,7 +130,7 @@ class OwnedProperties:
     clone: type[PropertyClone]
 
     @property
-    def kind(self) -> type[CustomProperty]:
+    def kind(self) -> type[CustomProperty[P]]:
         assert issubclass(self.resource.kind, CustomProperty)
         return self.resource.kind
 
@@ -142,11 +142,11 @@ class OwnedProperties:
     def list_model(self) -> Any:
         return GenericAlias(list, (self.model,))
 
-    async def respond_all(self, request: Request, outcome: Outcome[Record]) -> Response:
+    async def respond_all(self, request: Request, outcome: Outcome[Record[P]]) -> Response:
         """Return the property of each entry, in the order of the entries."""
         return self.resource.listed(RecordRow.of(outcome.aggregates[place]) for place in outcome.result["places"])
 
-    async def respond_cloned(self, request: Request, outcome: Outcome[Record]) -> Response:
+    async def respond_cloned(self, request: Request, outcome: Outcome[Record[P]]) -> Response:
         result = outcome.result
         copies = [self.resource.shape(RecordRow.of(copy)) for copy in outcome.aggregates[: result["copied"]]]
         body = self.clone.model_construct(
@@ -224,7 +224,7 @@ def _declare_routes_by_id(router: APIRouter, of: OwnedProperties) -> None:
     @router.get("/{id}", dependencies=[READ], response_model=of.model, name=f"get_{of.kind.KIND}")
     async def property_by_id(request: Request, id: UUID, properties: Service[PropertyQueries]) -> Response:
         """The property with this id."""
-        return of.resource.single(await properties.find(of.kind.KIND, id), id)
+        return of.resource.single(await properties.find(of.kind, id), id)
 
     @router.delete("/{id}", dependencies=[WRITE], response_model=of.model, name=f"delete_{of.kind.KIND}")
     @rules(respond=of.resource.respond)
@@ -240,7 +240,7 @@ def _declare_routes_by_filter(router: APIRouter, of: OwnedProperties) -> None:
         request: Request, query: Annotated[PropertyQuery, Query()], properties: Service[PropertyQueries]
     ) -> Response:
         """The properties that match every filter; without a filter, all."""
-        return of.resource.listed(await properties.listed(of.kind.KIND, query.filter))
+        return of.resource.listed(await properties.listed(of.kind, query.filter))
 
     @router.delete("/", dependencies=[WRITE], response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list")
     @rules(if_match=False, respond=respond_count)

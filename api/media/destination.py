@@ -77,7 +77,7 @@ class Destination(Wire):
     )
 
     @classmethod
-    def of(cls, row: RecordRow) -> Destination:
+    def of(cls, row: RecordRow[DestinationDetails]) -> Destination:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id), name=details.name, target=details.target, config_json=details.configuration_json, active=details.active
@@ -170,7 +170,7 @@ async def list_destinations(
     request: Request, query: Annotated[DestinationsQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """Destinations, by name."""
-    parts = records.parts(DestinationKind.KIND)
+    parts = records.parts(DestinationKind)
     return await DESTINATIONS.array([row for row in part if query.matches(row.details)] async for part in parts)
 
 
@@ -179,7 +179,7 @@ async def destination_by_id(
     request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """The destination with this id."""
-    return DESTINATIONS.single(await records.find(DestinationKind.KIND, id), id)
+    return DESTINATIONS.single(await records.find(DestinationKind, id), id)
 
 
 @routes.delete("/{id}", dependencies=[WRITE], response_model=Destination)

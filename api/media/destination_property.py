@@ -19,6 +19,7 @@ from api.media.resource import Resource
 from domain.destination.handlers import DestinationPropertyHandlers
 from domain.kernel.ports import Outcome
 from domain.record.kinds.custom_property import DestinationProperty as PropertyKind
+from domain.record.kinds.custom_property import DestinationPropertyDetails
 from domain.record.ports import PropertyFilter, RecordRow
 from domain.record.record import Record
 from projections.custom_property.queries import PropertyQueries
@@ -58,7 +59,7 @@ class DestinationProperty(Wire):
     client: str = Field(description="The client that last wrote it.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> DestinationProperty:
+    def of(cls, row: RecordRow[DestinationPropertyDetails]) -> DestinationProperty:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id),
@@ -111,13 +112,13 @@ async def list_destination_properties(
     properties: Service[PropertyQueries],
 ) -> Response:
     """The properties of a destination that match every filter."""
-    return PROPERTIES.listed(await properties.listed(PropertyKind.KIND, query.filter(destination_id)))
+    return PROPERTIES.listed(await properties.listed(PropertyKind, query.filter(destination_id)))
 
 
 @routes.get("/id/{id}", dependencies=[READ], response_model=DestinationProperty, name="get_destination_property")
 async def destination_property_by_id(request: Request, id: UUID, properties: Service[PropertyQueries]) -> Response:
     """The property with this id."""
-    return PROPERTIES.single(await properties.find(PropertyKind.KIND, id), id)
+    return PROPERTIES.single(await properties.find(PropertyKind, id), id)
 
 
 @routes.get("/{destinationId}", dependencies=[READ], response_model=DestinationProperty, name="get_destination_property_by_pair")
@@ -129,7 +130,7 @@ async def destination_property_by_pair(
 ) -> Response:
     """The property of a destination with this category and key."""
     selection = PropertyFilter(owner_id=str(destination_id), category=query.category, key=query.key)
-    rows = await properties.listed(PropertyKind.KIND, selection)
+    rows = await properties.listed(PropertyKind, selection)
     return PROPERTIES.single(rows[0] if rows else None, destination_id)
 
 

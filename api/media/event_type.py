@@ -23,6 +23,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.handlers import EventHandlers
 from domain.kernel.ports import Outcome
 from domain.record.kinds.event_type import EventType as EventTypeRecord
+from domain.record.kinds.event_type import EventTypeDetails
 from domain.record.ports import RecordRow
 
 routes = APIRouter(prefix="/api/eventtype", tags=["Event types"], route_class=MediaRoute)
@@ -69,7 +70,7 @@ class EventType(Wire):
     colour: str = Field(description='#rgb or #rrggbb, as sent; "" for none.')
 
     @classmethod
-    def of(cls, row: RecordRow) -> EventType:
+    def of(cls, row: RecordRow[EventTypeDetails]) -> EventType:
         details = row.details
         reference_id, colour = details.reference_id or "", details.colour or ""
         return cls.model_construct(id=UUID(row.id), name=details.name, reference_id=reference_id, colour=colour)

@@ -20,6 +20,7 @@ from api.media.standard import StandardRoutes
 from domain.channel.flow import TASK_ENGINE, FlowConfiguration, PublishingPoint, SrvaSettings, Stream, first_flow
 from domain.channel.handlers import ConfigurationHandlers
 from domain.kernel.ports import Outcome
+from domain.record.configured import ConfiguredDetails
 from domain.record.kinds.flow import Flow as FlowKind
 from domain.record.ports import RecordRow
 from domain.record.record import Record
@@ -72,7 +73,7 @@ class Flow(Wire):
     )
 
     @classmethod
-    def of(cls, row: RecordRow) -> Flow:
+    def of(cls, row: RecordRow[ConfiguredDetails]) -> Flow:
         return cls.model_construct(id=UUID(row.id), name=row.details.name, configuration_json=row.details.configuration_json)
 
 
@@ -185,5 +186,5 @@ async def get_task_engine(
     request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """The first configuration of a flow as one object, without its keys."""
-    flow = await records.require(FlowKind.KIND, id)
+    flow = await records.require(FlowKind, id)
     return Response(TaskEngine.of(first_flow(flow.details.configuration_json)), etag=flow.version, settled=True)

@@ -159,7 +159,7 @@ class Overview:
         read = HealthOverview(
             at=self._clock(),
             attention=[],
-            quiet=Quiet.of(await self._from.records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)),
+            quiet=Quiet.of(await self._from.records.find(QuietRecord, QuietRecord.ONLY_KEY)),
             database=DatabaseState(version=version.partition(" ")[0], bytes=size),
             log=await self._log(),
             disks=[DiskState(name=name, free_bytes=free, low=free < self._low) for name, free in self._free().items()],

@@ -23,6 +23,7 @@ from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile as ProfileKind
+from domain.record.kinds.infrastructure_profile import InfrastructureProfileDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
@@ -63,7 +64,7 @@ class InfrastructureProfile(Wire):
     configuration_json: str = Field(description="The configuration, as it was sent.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> InfrastructureProfile:
+    def of(cls, row: RecordRow[InfrastructureProfileDetails]) -> InfrastructureProfile:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id),
@@ -108,7 +109,7 @@ async def get_infrastructure_profile_by_reference(
     request: Request, query: Annotated[ProfileReferenceQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """The infrastructure profile with this reference id."""
-    profile = await records.by_reference(ProfileKind.KIND, query.reference_id)
+    profile = await records.by_reference(ProfileKind, query.reference_id)
     return PROFILES.single(profile, query.reference_id)
 
 
@@ -117,5 +118,5 @@ async def list_infrastructure_profile_resources(
     request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """The resources of an infrastructure profile, as they were sent."""
-    profile = await records.require(ProfileKind.KIND, id)
+    profile = await records.require(ProfileKind, id)
     return Response(resources(profile.details.configuration_json), etag=profile.version, settled=True)

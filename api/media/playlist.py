@@ -20,7 +20,9 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.record.handlers import PlaylistHandlers, RecordHandlers
 from domain.record.kinds.playlist import Playlist as PlaylistRecord
+from domain.record.kinds.playlist import PlaylistDetails
 from domain.record.kinds.playlist_item import PlaylistItem as PlaylistItemRecord
+from domain.record.kinds.playlist_item import PlaylistItemDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
@@ -60,7 +62,7 @@ class Playlist(Wire):
     name: str = Field(description="The name of the playlist; not unique.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> Playlist:
+    def of(cls, row: RecordRow[PlaylistDetails]) -> Playlist:
         return cls.model_construct(id=UUID(row.id), name=row.details.name)
 
 
@@ -73,7 +75,7 @@ class PlaylistItem(Wire):
     start_time: Instant = Field(description="The time that orders the items of the playlist.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> PlaylistItem:
+    def of(cls, row: RecordRow[PlaylistItemDetails]) -> PlaylistItem:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id), playlist_id=details.playlist_id, event_id=details.event_id, start_time=details.start_time
@@ -96,7 +98,7 @@ async def put_playlist(request: Request, id: UUID, body: PutPlaylistRequest, han
 @rules(absent=204)
 async def list_playlists(request: Request, records: Service[RecordQueries]) -> Response:
     """All playlists, by name; 204 when there is none."""
-    listed = await PLAYLISTS.array(records.parts(PlaylistRecord.KIND))
+    listed = await PLAYLISTS.array(records.parts(PlaylistRecord))
     if listed.content == []:
         raise NotFound(PlaylistRecord.KIND, "any")
     return listed
@@ -121,7 +123,7 @@ async def add_playlist_item(
 @rules(absent="never")
 async def items_of_playlist(request: Request, id: UUID, records: Service[RecordQueries]) -> Response:
     """The items of a playlist, by start time; an empty list for an unknown playlist."""
-    rows = await records.of_parent(PlaylistItemRecord.KIND, id)
+    rows = await records.of_parent(PlaylistItemRecord, id)
     return ITEMS.listed(sorted(rows, key=lambda row: (row.details.start_time, row.id)))
 
 
@@ -130,7 +132,7 @@ async def playlist_item_by_id(
     request: Request, id: UUID, item_id: Annotated[UUID, Path(alias="itemId")], records: Service[RecordQueries]
 ) -> Response:
     """The item of a playlist with this id."""
-    row = await records.find(PlaylistItemRecord.KIND, item_id)
+    row = await records.find(PlaylistItemRecord, item_id)
     return ITEMS.single(row if row is not None and row.details.playlist_id == id else None, item_id)
 
 

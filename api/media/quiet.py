@@ -15,6 +15,7 @@ from api.media.resource import Resource
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.quiet import Quiet as QuietRecord
+from domain.record.kinds.quiet import QuietDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.record.queries import RecordQueries
@@ -39,7 +40,7 @@ class Quiet(Wire):
     since: Instant | None = Field(description="The time of the last change; null if there was none.")
 
     @classmethod
-    def of(cls, row: RecordRow | None) -> Quiet:
+    def of(cls, row: RecordRow[QuietDetails] | None) -> Quiet:
         if row is None:
             return cls(quiet=False, reason=None, since=None)
         return cls(quiet=row.details.on, reason=row.details.reason, since=row.date_modified)
@@ -51,7 +52,7 @@ QUIET = Resource(QuietRecord, "/api/quiet", Quiet.of)
 @routes.get("/", dependencies=[READ], response_model=Quiet)
 async def get_quiet(request: Request, records: Service[RecordQueries]) -> Response:
     """The quiet state of the installation, with its reason and the time of the last change."""
-    return Response(Quiet.of(await records.find(QuietRecord.KIND, QuietRecord.ONLY_KEY)))
+    return Response(Quiet.of(await records.find(QuietRecord, QuietRecord.ONLY_KEY)))
 
 
 @routes.put("/", dependencies=[ADMIN], response_model=Quiet)

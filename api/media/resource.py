@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from api.http.arrays import array
 from api.http.response import Response
@@ -14,19 +14,17 @@ from api.kernel.wire import Wire
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.record.ports import RecordRow
-from domain.record.record import Record
-
-Shape = Callable[[RecordRow], Any]
+from domain.record.record import D, Record
 
 
 @dataclass(frozen=True)
-class Resource:
+class Resource(Generic[D]):
     """A kind of record in the API. `path` is the address of the collection; `shape` returns the response model of a record, as a
     GET shows it."""
 
-    kind: type[Record]
+    kind: type[Record[D]]
     path: str
-    shape: Shape
+    shape: Callable[[RecordRow[D]], Any]
 
     def values(self, body: Wire) -> dict[str, Any]:
         """Return the fields of the body that the kind has under the same names. null means the field's default, or no change if
@@ -42,24 +40,24 @@ class Resource:
             values[name] = value
         return values
 
-    async def respond(self, request: Request, outcome: Outcome[Any]) -> Response:
+    async def respond(self, request: Request, outcome: Outcome[Record[D]]) -> Response:
         record = outcome.aggregate
         return Response(self.shape(RecordRow.of(record)), etag=record.version)
 
-    async def respond_created(self, request: Request, outcome: Outcome[Any]) -> Response:
+    async def respond_created(self, request: Request, outcome: Outcome[Record[D]]) -> Response:
         """Return 201 with a Location."""
         record = outcome.aggregate
         return Response(self.shape(RecordRow.of(record)), 201, etag=record.version, location=f"{self.path}/{record.key}")
 
-    def single(self, row: RecordRow | None, key: object) -> Response:
+    def single(self, row: RecordRow[D] | None, key: object) -> Response:
         """Return the response to a GET of one record. `NotFound` becomes 204 if the route says so."""
         if row is None:
             raise NotFound(self.kind.KIND, str(key))
         return Response(self.shape(row), etag=row.version, settled=True)
 
-    async def array(self, parts: AsyncIterator[Sequence[RecordRow]]) -> Response:
+    async def array(self, parts: AsyncIterator[Sequence[RecordRow[D]]]) -> Response:
         """Return a list of any length."""
         return await array([self.shape(row) for row in part] async for part in parts)
 
-    def listed(self, rows: Iterable[RecordRow]) -> Response:
+    def listed(self, rows: Iterable[RecordRow[D]]) -> Response:
         return Response([self.shape(row) for row in rows])

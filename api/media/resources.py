@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from fastapi import APIRouter
 
@@ -20,9 +21,10 @@ from api.media import (
     tag,
 )
 from api.media.provision import comparison as provision_comparison
-from api.media.resource import Resource, Shape
+from api.media.resource import Resource
+from domain.record.ports import RecordRow
 
-RESOURCES: Sequence[Resource] = (
+RESOURCES: Sequence[Resource[Any]] = (
     room.ROOMS,
     tag.TAGS,
     category.PROPERTIES.resource,
@@ -35,7 +37,7 @@ RESOURCES: Sequence[Resource] = (
     flow.FLOWS,
     infrastructure_profile.PROFILES,
 )
-SHAPES: Mapping[str, Shape] = {resource.kind.KIND: resource.shape for resource in RESOURCES}
+SHAPES: Mapping[str, Callable[[RecordRow[Any]], Any]] = {resource.kind.KIND: resource.shape for resource in RESOURCES}
 ROUTES: Sequence[APIRouter] = (
     room.routes,
     tag.routes,

@@ -12,6 +12,7 @@ from api.kernel.wire import Label, Name, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
 from domain.record.kinds.room import Room as RoomRecord
+from domain.record.kinds.room import RoomDetails
 from domain.record.ports import RecordRow
 
 routes = APIRouter(prefix="/api/room", tags=["Rooms"], route_class=MediaRoute)
@@ -41,7 +42,7 @@ class Room(Wire):
     reference_id: str = Field(alias="ReferenceId", description='An id in another system; "" for none. Not unique.')
 
     @classmethod
-    def of(cls, row: RecordRow) -> Room:
+    def of(cls, row: RecordRow[RoomDetails]) -> Room:
         return cls.model_construct(id=UUID(row.id), name=row.details.name, reference_id=row.details.reference_id or "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Generic, Literal, Self
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -18,12 +18,12 @@ from api.kernel.wire import Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
-from domain.record.record import Record
+from domain.record.record import D, Record
 from projections.record.queries import RecordQueries
 
 
 @dataclass(frozen=True)
-class StandardRoutes:
+class StandardRoutes(Generic[D]):
     """The standard routes of a resource; each method declares one.
 
     `model` is the response model of a record; `absent` the status of a GET of one record that does not exist; `key` the type of
@@ -31,19 +31,19 @@ class StandardRoutes:
     """
 
     router: APIRouter
-    resource: Resource
+    resource: Resource[D]
     model: type[Wire]
     absent: Literal[204, 404] = 404
     key: Any = UUID
     unique_field: str | None = None
 
     @property
-    def _kind(self) -> str:
+    def _name(self) -> str:
         return self.resource.kind.KIND
 
     @property
     def _noun(self) -> str:
-        return self._kind.replace("_", " ")
+        return self._name.replace("_", " ")
 
     @property
     def _article(self) -> str:
@@ -53,11 +53,11 @@ class StandardRoutes:
         """Declare the route that adds a record. A status of 201 comes with a Location."""
         respond = self.resource.respond_created if status == 201 else self.resource.respond
 
-        @self.router.post("/", dependencies=[WRITE], response_model=self.model, status_code=status, name=f"add_{self._kind}")
+        @self.router.post("/", dependencies=[WRITE], response_model=self.model, status_code=status, name=f"add_{self._name}")
         @rules(respond=respond)
         @with_doc(f"Add {self._article.lower()} {self._noun}.")
         @with_annotations(body=body)
-        async def add_record(request: Request, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record]:
+        async def add_record(request: Request, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
             values = self.resource.values(body)
             return await handlers.register(
                 self.resource.kind, values, unique_field=self.unique_field, invocation=request.invocation
@@ -68,11 +68,11 @@ class StandardRoutes:
     def amend(self, body: type[Wire]) -> Self:
         respond = self.resource.respond
 
-        @self.router.put("/{id}", dependencies=[WRITE], response_model=self.model, name=f"update_{self._kind}")
+        @self.router.put("/{id}", dependencies=[WRITE], response_model=self.model, name=f"update_{self._name}")
         @rules(respond=respond)
         @with_doc(f"Change {self._article.lower()} {self._noun}. Absent fields keep their values.")
         @with_annotations(body=body, id=self.key)
-        async def amend_record(request: Request, id: Any, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record]:
+        async def amend_record(request: Request, id: Any, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
             values = self.resource.values(body)
             return await handlers.amend(
                 self.resource.kind, id, values=values, unique_field=self.unique_field, invocation=request.invocation
@@ -83,44 +83,44 @@ class StandardRoutes:
     def delete(self) -> Self:
         respond = self.resource.respond
 
-        @self.router.delete("/{id}", dependencies=[WRITE], response_model=self.model, name=f"delete_{self._kind}")
+        @self.router.delete("/{id}", dependencies=[WRITE], response_model=self.model, name=f"delete_{self._name}")
         @rules(respond=respond)
         @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.")
         @with_annotations(id=self.key)
-        async def delete_record(request: Request, id: Any, handlers: Service[RecordHandlers]) -> Outcome[Record]:
+        async def delete_record(request: Request, id: Any, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
             return await handlers.delete(self.resource.kind, id, invocation=request.invocation)
 
         return self
 
     def list(self) -> Self:
-        @self.router.get("/", dependencies=[READ], response_model=GenericAlias(list, (self.model,)), name=f"list_{self._kind}s")
+        @self.router.get("/", dependencies=[READ], response_model=GenericAlias(list, (self.model,)), name=f"list_{self._name}s")
         @with_doc(f"All {self._noun}s, by name.")
         async def list_records(
             request: Request, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
         ) -> Response:
-            return await self.resource.array(records.parts(self._kind))
+            return await self.resource.array(records.parts(self.resource.kind))
 
         return self
 
     def by_id(self) -> Self:
-        @self.router.get("/{id}", dependencies=[READ], response_model=self.model, name=f"get_{self._kind}")
+        @self.router.get("/{id}", dependencies=[READ], response_model=self.model, name=f"get_{self._name}")
         @rules(absent=self.absent)
         @with_doc(f"The {self._noun} with this id.")
         @with_annotations(id=self.key)
         async def record_by_id(
             request: Request, id: Any, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
         ) -> Response:
-            return self.resource.single(await records.find(self._kind, id), id)
+            return self.resource.single(await records.find(self.resource.kind, id), id)
 
         return self
 
     def by_reference(self) -> Self:
-        @self.router.get("/reference", dependencies=[READ], response_model=self.model, name=f"get_{self._kind}_by_reference")
+        @self.router.get("/reference", dependencies=[READ], response_model=self.model, name=f"get_{self._name}_by_reference")
         @rules(absent=self.absent)
         @with_doc(f"The most recently created {self._noun} with this reference id.")
         async def record_by_reference(
             request: Request, query: Annotated[ReferenceQuery, Query()], records: Service[RecordQueries]
         ) -> Response:
-            return self.resource.single(await records.by_reference(self._kind, query.id), query.id)
+            return self.resource.single(await records.by_reference(self.resource.kind, query.id), query.id)
 
         return self

@@ -24,6 +24,7 @@ from domain.event.handlers import EventHandlers
 from domain.kernel.ports import Outcome
 from domain.record.handlers import TagHandlers
 from domain.record.kinds.tag import Tag as TagRecord
+from domain.record.kinds.tag import TagDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
 from projections.event.queries import EventQueries
@@ -41,7 +42,7 @@ class Tag(Wire):
     name: str = Field(description="The unique name of the tag.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> Tag:
+    def of(cls, row: RecordRow[TagDetails]) -> Tag:
         return cls.model_construct(id=UUID(row.id), name=row.details.name)
 
 
@@ -67,12 +68,12 @@ async def add_or_rename_tag(request: Request, body: TagModel, handlers: Service[
 @rules(absent="never")
 async def tag_exists(request: Request, text: str, records: Service[RecordQueries]) -> Response:
     """Check whether a tag with exactly this name exists. The name is percent-encoded."""
-    exists = text in await records.named(TagRecord.KIND, [text])
+    exists = text in await records.named(TagRecord, [text])
     return Response(TagExistence.model_construct(exists=exists))
 
 
 async def tags_replaced(request: Request, outcome: Outcome[MediaEvent], history: Service[RecordHistory]) -> Response:
-    return TAGS.listed(await history.at(outcome.as_of).by_ids(TagRecord.KIND, outcome.aggregate.details.tag_ids))
+    return TAGS.listed(await history.at(outcome.as_of).by_ids(TagRecord, outcome.aggregate.details.tag_ids))
 
 
 @routes.put("/event/{id}", dependencies=[WRITE], response_model=list[Tag])
@@ -93,7 +94,7 @@ async def tags_of_event(
 ) -> Response:
     """The tags of an Event; an empty list for an unknown Event."""
     event = await events.by_id(id)
-    tags = await records.by_ids(TagRecord.KIND, event.details.tag_ids) if event is not None else []
+    tags = await records.by_ids(TagRecord, event.details.tag_ids) if event is not None else []
     return TAGS.listed(tags)
 
 

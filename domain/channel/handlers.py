@@ -11,10 +11,10 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.json_document import checked
 from domain.kernel.ports import Executor, Invocation, Outcome, Vault
-from domain.record.configured import ConfiguredRecord, SentConfiguration
+from domain.record.configured import C, ConfiguredRecord, SentConfiguration
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.channel import Channel
-from domain.record.kinds.infrastructure_profile import InfrastructureProfile
+from domain.record.kinds.infrastructure_profile import InfrastructureProfile, InfrastructureProfileDetails
 from domain.record.record import AmendRecord, Record, RegisterRecord
 
 
@@ -54,13 +54,13 @@ class ConfigurationHandlers:
 
     async def register(
         self,
-        kind: type[ConfiguredRecord],
+        kind: type[ConfiguredRecord[C]],
         values: Mapping[str, Any],
         *,
         invocation: Invocation,
         key: object = None,
         shares: bool = False,
-    ) -> Outcome[Record]:
+    ) -> Outcome[Record[C]]:
         """Add a record or, with a `key`, add or change the record with this key. Raises `Conflict`."""
         new, key = key is None, key or new_id()
         await self._check_points(kind, values, key=key, shares=shares)
@@ -69,13 +69,13 @@ class ConfigurationHandlers:
 
     async def amend(
         self,
-        kind: type[ConfiguredRecord],
+        kind: type[ConfiguredRecord[C]],
         key: object,
         *,
         values: Mapping[str, Any],
         invocation: Invocation,
         shares: bool = False,
-    ) -> Outcome[Record]:
+    ) -> Outcome[Record[C]]:
         """Change the fields that `values` names. Raises `Conflict`."""
         await self._check_points(kind, values, key=key, shares=shares)
         stored, secrets = self._without_secrets(kind, values, key=key)
@@ -109,7 +109,9 @@ class ProfileHandlers:
     def __init__(self, records: RecordHandlers) -> None:
         self._records = records
 
-    async def add_or_update(self, key: object, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
+    async def add_or_update(
+        self, key: object, values: Mapping[str, Any], *, invocation: Invocation
+    ) -> Outcome[Record[InfrastructureProfileDetails]]:
         """Add a profile or, with a key, change the profile with this key."""
         if (text := values.get("configuration_json")) is not None:
             checked(ProfileDocument, text)

@@ -403,7 +403,7 @@ class CompositionHandlers:
         raise Refused(f"item {number} shows an Event with vodDrm, and the film would be in the clear: its Event needs vodDrm too")
 
     async def _check_channel(self, channel_id: UUID | None) -> None:
-        channel = None if channel_id is None else await self._records.find(Channel.KIND, channel_id)
+        channel = None if channel_id is None else await self._records.find(Channel, channel_id)
         if channel is None or not composes(channel.details.configuration_json):
             raise Refused("the Event has no channel with an encoder that supports composition")
 

@@ -92,7 +92,7 @@ class DestinationHandlers:
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def configuration(self, row: RecordRow) -> dict[str, Any]:
+    async def configuration(self, row: RecordRow[DestinationDetails]) -> dict[str, Any]:
         """Return the configuration with its secrets."""
         details: DestinationDetails = row.details
         owner = Destination.stream(row.id)
@@ -125,8 +125,8 @@ class DestinationHandlers:
             parse_config(target, text)
             Destination.split(text)
 
-    async def _existing(self, key: UUID) -> RecordRow:
-        row = await self._records.find(Destination.KIND, key)
+    async def _existing(self, key: UUID) -> RecordRow[DestinationDetails]:
+        row = await self._records.find(Destination, key)
         if row is None:
             raise NotFound(Destination.KIND, str(key))
         return row
@@ -157,7 +157,7 @@ class DestinationPropertyHandlers:
         wanted = PropertyFilter(owner_id=str(destination), category=category, key=key)
 
         async def plan() -> Plan:
-            rows = await self._properties.matching(DestinationProperty.KIND, wanted)
+            rows = await self._properties.matching(DestinationProperty, wanted)
             if not rows:
                 raise NotFound(DestinationProperty.KIND, f"{category}/{key}")
             return Plan([DeleteRecord(rows[0].id, DestinationProperty, still=stored_pair(rows[0]))])
@@ -166,6 +166,6 @@ class DestinationPropertyHandlers:
 
     async def delete_matching(self, wanted: PropertyFilter, *, invocation: Invocation) -> Outcome[Record]:
         """Delete the matching properties of one destination. Raises `NotFound` for an unknown destination."""
-        if await self._records.find(Destination.KIND, wanted.owner_id) is None:
+        if await self._records.find(Destination, wanted.owner_id) is None:
             raise NotFound(Destination.KIND, str(wanted.owner_id))
         return await self._handlers.delete_matching(DestinationProperty, wanted, owner_field=_OWNER, invocation=invocation)

@@ -81,7 +81,7 @@ class EventHandlers:
         writes = [change for index, change in enumerate(changes) if tests is None or not tests[index]]
         links = [link for change in writes for _, link in change.links()]
         names = [tag.name for change in changes for tag in change.tags or ()]
-        tags = await self._records.named(Tag.KIND, names) if names else {}
+        tags = await self._records.named(Tag, names) if names else {}
         requested_ids = [tag.id for change in writes for tag in change.tags or () if tag.id is not None and tag.name not in tags]
-        used_ids = [UUID(row.id) for row in await self._records.by_ids(Tag.KIND, requested_ids)] if requested_ids else []
+        used_ids = [UUID(row.id) for row in await self._records.by_ids(Tag, requested_ids)] if requested_ids else []
         return Links(await self._records.shown(links) if links else {}, tags, used_ids=used_ids)

@@ -51,7 +51,7 @@ class OnAirHandlers:
 
     async def take_channel(self, channel_id: UUID, order: ChannelOrder, *, invocation: Invocation) -> None:
         """Put an Event on the air. If another Event is on the channel, the log store names it, and the start is not repeated."""
-        channel = await self._records.find(Channel.KIND, channel_id)
+        channel = await self._records.find(Channel, channel_id)
         if channel is None or not channel_configuration(channel.details.configuration_json).encoders:
             return
         for remaining in reversed(range(_TRIES)):

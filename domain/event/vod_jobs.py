@@ -118,7 +118,7 @@ class VodJobOwners:
         return completed
 
     async def _origins(self, channel: UUID | None, *, content: str) -> list[str]:
-        record = None if channel is None else await self._records.find(Channel.KIND, channel)
+        record = None if channel is None else await self._records.find(Channel, channel)
         return [] if record is None else live_origins(channel_configuration(record.details.configuration_json), content=content)
 
 

@@ -65,7 +65,7 @@ class JobCallbacks:
     async def _of_flow(self, flow_id: UUID | None) -> list[CallbackUrl]:
         """Return the callback URLs of a flow. An invalid one is left out, because the submitter of the job cannot correct the
         flow."""
-        flow = None if flow_id is None else await self._records.find(Flow.KIND, flow_id)
+        flow = None if flow_id is None else await self._records.find(Flow, flow_id)
         urls: list[CallbackUrl] = []
         for text in callback_urls(flow.details.configuration_json) if flow is not None else ():
             with suppress(Malformed):

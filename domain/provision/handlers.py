@@ -203,7 +203,7 @@ class ProvisionHandlers:
 
     async def _profile(self, event: EventRow) -> Profile:
         key = event.details.infrastructure_profile_id
-        row = None if key is None else await self._records.find(InfrastructureProfile.KIND, key)
+        row = None if key is None else await self._records.find(InfrastructureProfile, key)
         if key is None or row is None:
             raise Refused("the Event has no infrastructure profile")
         return Profile(key, row.details.reference_id, row.details.configuration_json)

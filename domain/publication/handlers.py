@@ -49,7 +49,7 @@ from domain.publication.values import (
     PublicationState,
     transaction_key,
 )
-from domain.record.kinds.destination import Destination
+from domain.record.kinds.destination import Destination, DestinationDetails
 from domain.record.ports import RecordLookup, RecordRow
 
 FIELD: Final = "publications"
@@ -137,8 +137,8 @@ class SeveralPublications:
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 
-    async def _destination(self, key: UUID) -> RecordRow:
-        row = await self._records.find(Destination.KIND, key)
+    async def _destination(self, key: UUID) -> RecordRow[DestinationDetails]:
+        row = await self._records.find(Destination, key)
         if row is None:
             raise NotFound(Destination.KIND, str(key))
         return row
@@ -381,7 +381,7 @@ def withdrawal(row: PublicationRow, *, hard: bool) -> list[Command[Any]]:
     return [withdraw] if row.running_job is None else [EndJob(row.running_job), withdraw]
 
 
-def _fault(destination: RecordRow) -> tuple[PublicationState, str] | None:
+def _fault(destination: RecordRow[DestinationDetails]) -> tuple[PublicationState, str] | None:
     if not destination.details.active:
         return PublicationState.FailedDestination, INACTIVE
     if destination.details.target is Target.CUSTOM:

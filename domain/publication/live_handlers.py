@@ -155,7 +155,7 @@ class LivePublicationHandlers(SeveralPublications):
     async def _starting(self, row: PublicationRow, *, ahead: bool) -> Command[Publication]:
         if row.state is not PublicationState.Scheduled:
             return StartPublication(row.id, None)  # it goes on, or refuses
-        destination = await self._records.find(Destination.KIND, row.destination_id)
+        destination = await self._records.find(Destination, row.destination_id)
         if destination is None or not destination.details.active:
             return FailPublicationStart(row.id, PublicationState.FailedDestination, INACTIVE)
         source = await self._sources.of(await self._event(UUID(row.content_id)))

@@ -43,7 +43,7 @@ class ChannelSources:
     async def of(self, event: EventRow) -> LiveSource:
         """Return the source of an Event. It has no addresses if the Event is not on the air, or if its channel has none of HLS."""
         key = event.details.on_air_channel_id or event.details.channel_id
-        channel = None if key is None else await self._records.find(Channel.KIND, key)
+        channel = None if key is None else await self._records.find(Channel, key)
         if channel is None:
             return LiveSource((), event.details.audio_inputs or ())
         text = channel.details.configuration_json

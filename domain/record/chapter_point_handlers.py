@@ -13,7 +13,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import FieldError, Malformed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
-from domain.record.kinds.chapter_point import EVENT, ChapterPoint, check_times
+from domain.record.kinds.chapter_point import EVENT, ChapterPoint, ChapterPointDetails, check_times
 from domain.record.kinds.custom_property import ChapterPointProperty
 from domain.record.ports import PropertyLookup, RecordLookup, RecordRow
 from domain.record.property_upserts import PropertyChange, upserts
@@ -41,7 +41,7 @@ class ChapterPointHandlers:
 
         async def plan() -> Plan:
             point, above = await self._upsert(point_key, values, new=key is None)
-            stored = await self._properties.of_owner(ChapterPointProperty.KIND, point_key)
+            stored = await self._properties.of_owner(ChapterPointProperty, point_key)
             owned = upserts(ChapterPointProperty, point_key, changes=properties, stored=stored)
             return Plan((*above, *owned.commands, point))
 
@@ -51,7 +51,7 @@ class ChapterPointHandlers:
         self, key: UUID, values: Mapping[str, Any], *, new: bool
     ) -> tuple[Command[Record], Sequence[Command[Record]]]:
         """Return the command for the point, and those for the points above it, which must not be moved meanwhile."""
-        row = None if new else await self._records.find(ChapterPoint.KIND, key)
+        row = None if new else await self._records.find(ChapterPoint, key)
         if row is None:
             missing = [name for name in ("event_id", "start_time") if name not in values]
             if missing:
@@ -70,7 +70,7 @@ class ChapterPointHandlers:
     async def _check_parent(self, key: UUID, parent: UUID, *, event_id: UUID) -> list[Command[Record]]:
         """Check that the parent is another point of the same Event and not below this one. The returned commands change nothing;
         they fail if a point above has another parent by the time they are decided."""
-        points = {UUID(row.id): row.details.parent_id for row in await self._records.of_parent(ChapterPoint.KIND, event_id)}
+        points = {UUID(row.id): row.details.parent_id for row in await self._records.of_parent(ChapterPoint, event_id)}
         if parent not in points:
             raise Malformed.at("parentId", "there is no such chapter point of this Event")
         above = _path_to_top(points, parent)
@@ -84,12 +84,12 @@ class ChapterPointHandlers:
         """Delete a point and its properties. The points below it move up to its parent."""
 
         async def plan() -> Plan:
-            row = await self._records.find(ChapterPoint.KIND, key)
+            row = await self._records.find(ChapterPoint, key)
             if row is None:
                 raise NotFound(ChapterPoint.KIND, str(key))
             new_parent = {"parent_id": row.details.parent_id}
-            points = await self._records.of_parent(ChapterPoint.KIND, row.details.event_id)
-            owned = await self._properties.of_owner(ChapterPointProperty.KIND, key)
+            points = await self._records.of_parent(ChapterPoint, row.details.event_id)
+            owned = await self._properties.of_owner(ChapterPointProperty, key)
             return Plan(
                 (
                     *(DeleteRecord(prop.id, ChapterPointProperty, still={}) for prop in owned),
@@ -101,7 +101,7 @@ class ChapterPointHandlers:
         return await self._executor.execute(plan, invocation=invocation)
 
 
-def _below(points: Sequence[RecordRow], key: UUID) -> list[RecordRow]:
+def _below(points: Sequence[RecordRow[ChapterPointDetails]], key: UUID) -> list[RecordRow[ChapterPointDetails]]:
     return [row for row in points if row.details.parent_id == key]
 
 

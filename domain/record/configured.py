@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 from uuid import UUID
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from domain.channel.secrets import (
     CONFIGURATION,
@@ -54,7 +55,11 @@ class SentConfiguration:
     required: Sequence[str] = ()
 
 
-class ConfiguredRecord(Record):
+C = TypeVar("C", bound=ConfiguredDetails, default=ConfiguredDetails)
+C_co = TypeVar("C_co", bound=ConfiguredDetails, covariant=True, default=ConfiguredDetails)
+
+
+class ConfiguredRecord(Record[C_co], Generic[C_co]):
     """A record with a JSON configuration. In a write, a secret that is null or absent stays as it is, and "" clears it, so the
     response of a GET can be sent back.
 

@@ -18,7 +18,7 @@ from domain.record.kinds.playlist import Playlist
 from domain.record.kinds.playlist_item import PlaylistItem
 from domain.record.kinds.tag import Tag
 from domain.record.ports import Numbers, RecordLookup, RecordReader
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import AmendRecord, D, DeleteRecord, Record, RegisterRecord
 
 
 class PlaylistHandlers:
@@ -33,14 +33,14 @@ class PlaylistHandlers:
         """Add an Event to a playlist. It may be in the playlist several times."""
         if await self._events.by_id(event) is None:
             raise Malformed.at("eventId", "there is no such event")
-        if await self._records.find(Playlist.KIND, playlist) is None:
+        if await self._records.find(Playlist, playlist) is None:
             raise NotFound(Playlist.KIND, str(playlist))
         values = {"playlist_id": playlist, "event_id": event, "start_time": start_time}
         return await self._executor.execute(RegisterRecord(new_id(), PlaylistItem, values, new=True), invocation=invocation)
 
     async def delete_item(self, playlist: UUID, item: UUID, *, invocation: Invocation) -> Outcome[Record]:
         """Delete an item. Items never move to another playlist, so the look-up stays true until the append."""
-        row = await self._records.find(PlaylistItem.KIND, item)
+        row = await self._records.find(PlaylistItem, item)
         if row is None or row.details.playlist_id != playlist:
             raise NotFound(PlaylistItem.KIND, str(item))
         return await self._executor.execute(DeleteRecord(item, PlaylistItem), invocation=invocation)
@@ -60,7 +60,7 @@ class TagHandlers:
         new_key = new_id()
 
         async def plan() -> Plan:
-            tag = (await self._records.named(Tag.KIND, [name])).get(name)
+            tag = (await self._records.named(Tag, [name])).get(name)
             if tag is None:
                 return Plan((RegisterRecord(new_key, Tag, {"name": name}, new=True),))
             return Plan((AmendRecord(tag.id, Tag, {}, still={"name": name}),))
@@ -95,32 +95,32 @@ class RecordHandlers:
 
     async def register(
         self,
-        kind: type[Record],
+        kind: type[Record[D]],
         values: Mapping[str, Any],
         *,
         invocation: Invocation,
         key: object = None,
         sealed: Sequence[EncryptedSecret] = (),
         unique_field: str | None = None,
-    ) -> Outcome[Record]:
+    ) -> Outcome[Record[D]]:
         """Add a record or, with a `key`, add or change the record with this key."""
         command = RegisterRecord(key or new_id(), kind, values, new=key is None, sealed=sealed)
         return await self._execute(command, invocation, unique_field=unique_field)
 
     async def amend(
         self,
-        kind: type[Record],
+        kind: type[Record[D]],
         key: object,
         *,
         values: Mapping[str, Any],
         invocation: Invocation,
         sealed: Sequence[EncryptedSecret] = (),
         unique_field: str | None = None,
-    ) -> Outcome[Record]:
+    ) -> Outcome[Record[D]]:
         """Change the fields that `values` names."""
         return await self._execute(AmendRecord(key, kind, values, sealed=sealed), invocation, unique_field=unique_field)
 
-    async def delete(self, kind: type[Record], key: object, *, invocation: Invocation) -> Outcome[Record]:
+    async def delete(self, kind: type[Record[D]], key: object, *, invocation: Invocation) -> Outcome[Record[D]]:
         """Delete a record. Raises `InUse` if something links to it."""
         return await self._executor.execute(DeleteRecord(key, kind), invocation=invocation)
 
@@ -130,14 +130,14 @@ class RecordHandlers:
         """Delete the record and its custom properties, which come first in the outcome."""
 
         async def plan() -> Plan:
-            owned = (await self._records.of_owners(properties.KIND, [key])).get(str(key), ())
+            owned = (await self._records.of_owners(properties, [key])).get(str(key), ())
             return Plan((*(DeleteRecord(row.id, properties, still={}) for row in owned), DeleteRecord(key, kind)))
 
         return await self._executor.execute(plan, invocation=invocation)
 
     async def _execute(
-        self, command: RegisterRecord | AmendRecord, invocation: Invocation, *, unique_field: str | None
-    ) -> Outcome[Record]:
+        self, command: RegisterRecord[D] | AmendRecord[D], invocation: Invocation, *, unique_field: str | None
+    ) -> Outcome[Record[D]]:
         try:
             return await self._executor.execute(command, invocation=invocation)
         except ClaimTaken:

@@ -5,26 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Generic, Protocol, cast
+
+from typing_extensions import TypeVar
 
 from domain.kernel.ports import Link
-from domain.record.record import Record
+from domain.record.kinds.custom_property import CustomProperty, P
+from domain.record.record import D, Record
+
+T_co = TypeVar("T_co", covariant=True, default=object)
+"""The details of a record, or of several kinds of records."""
+
+
+class HasName(Protocol):
+    """The details of a record of which only the name is read."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRow:
+class RecordRow(Generic[T_co]):
     """A record as a look-up returns it. `details` is the kind's own model."""
 
     kind: str
     id: str
     version: int
-    details: Any
+    details: T_co
     date_created: datetime
     date_modified: datetime
 
     @classmethod
-    def of(cls, record: Record) -> RecordRow:
-        return cls(record.KIND, record.key, record.version, record.details, record.created_on, record.modified_on)
+    def of(cls, record: Record[D]) -> RecordRow[D]:
+        return RecordRow(record.KIND, record.key, record.version, record.details, record.created_on, record.modified_on)
+
+    def whole(self, kind: type[Record[D]]) -> RecordRow[D]:
+        """Return this row as a row of its kind, whose details were read whole."""
+        assert isinstance(self.details, kind.DETAILS)
+        return cast("RecordRow[D]", self)
 
     @property
     def link(self) -> tuple[str, str]:
@@ -35,21 +53,21 @@ class RecordReader(Protocol):
     """Reads records of any kind, at present or at any position of the log. Records that do not exist or are deleted are left
     out."""
 
-    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]:
+    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow[HasName]]:
         """Return the targets of links. For most kinds only the name is read, because a document may be large."""
         ...
 
-    async def find(self, kind: str, key: object) -> RecordRow | None: ...
+    async def find(self, kind: type[Record[D]], key: object) -> RecordRow[D] | None: ...
 
-    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
+    async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> Sequence[RecordRow[D]]:
         """Return the records with these ids, in their order."""
         ...
 
-    async def of_parent(self, kind: str, parent: object) -> Sequence[RecordRow]:
+    async def of_parent(self, kind: type[Record[D]], parent: object) -> Sequence[RecordRow[D]]:
         """Return the records of a parent, in no particular order."""
         ...
 
-    async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]:
+    async def of_owners(self, kind: type[CustomProperty[P]], owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow[P]]]:
         """Return custom properties by their owner's id, each list sorted by category and key."""
         ...
 
@@ -57,17 +75,17 @@ class RecordReader(Protocol):
 class RecordLookup(Protocol):
     """Finds present records for handlers, before they decide."""
 
-    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]: ...
+    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow[HasName]]: ...
 
-    async def find(self, kind: str, key: object) -> RecordRow | None: ...
+    async def find(self, kind: type[Record[D]], key: object) -> RecordRow[D] | None: ...
 
-    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]: ...
+    async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> Sequence[RecordRow[D]]: ...
 
-    async def named(self, kind: str, names: Iterable[str]) -> Mapping[str, RecordRow]:
+    async def named(self, kind: type[Record[D]], names: Iterable[str]) -> Mapping[str, RecordRow[D]]:
         """Return records by their complete, exact names."""
         ...
 
-    async def of_parent(self, kind: str, parent: object) -> Sequence[RecordRow]: ...
+    async def of_parent(self, kind: type[Record[D]], parent: object) -> Sequence[RecordRow[D]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,15 +103,15 @@ class PropertyFilter:
 
 
 class PropertyLookup(Protocol):
-    """Finds present custom properties. `kind` is the kind of the property, such as `category_property`."""
+    """Finds present custom properties. `kind` is the kind of the property, such as `CategoryProperty`."""
 
-    async def find(self, kind: str, key: object) -> RecordRow | None: ...
+    async def find(self, kind: type[CustomProperty[P]], key: object) -> RecordRow[P] | None: ...
 
-    async def of_owner(self, kind: str, owner: object) -> Sequence[RecordRow]:
+    async def of_owner(self, kind: type[CustomProperty[P]], owner: object) -> Sequence[RecordRow[P]]:
         """Return the properties of an owner, sorted by category and key."""
         ...
 
-    async def matching(self, kind: str, wanted: PropertyFilter) -> Sequence[RecordRow]:
+    async def matching(self, kind: type[CustomProperty[P]], wanted: PropertyFilter) -> Sequence[RecordRow[P]]:
         """Return the properties that match every part of the filter."""
         ...
 

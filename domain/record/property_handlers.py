@@ -12,7 +12,7 @@ from domain.kernel.errors import FieldError, Malformed, NotFound, Refused
 from domain.kernel.ids import new_id
 from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
-from domain.record.kinds.custom_property import CustomProperty
+from domain.record.kinds.custom_property import CustomProperty, PropertyDetails
 from domain.record.ports import PropertyFilter, PropertyLookup, RecordLookup, RecordRow
 from domain.record.property_upserts import PropertyChange, Upserts, pair_of, stored_pair, upserts
 from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
@@ -51,7 +51,7 @@ class PropertyHandlers:
     async def _upsert(self, kind: type[CustomProperty], change: PropertyChange, *, owner: UUID | None, owner_field: str) -> Upserts:
         stored = None
         if change.id is not None:
-            stored = await self._properties.find(kind.KIND, change.id)
+            stored = await self._properties.find(kind, change.id)
             if stored is None:
                 raise NotFound(kind.KIND, str(change.id))
         category, key = change.pair({} if stored is None else {UUID(stored.id): stored})
@@ -59,7 +59,7 @@ class PropertyHandlers:
         if owner is None:
             raise Malformed.at(owner_field, "is required")
         await self._check_owner(kind, owner)
-        same_pair = await self._properties.matching(kind.KIND, PropertyFilter(owner_id=str(owner), category=category, key=key))
+        same_pair = await self._properties.matching(kind, PropertyFilter(owner_id=str(owner), category=category, key=key))
         return upserts(kind, owner, changes=[change], stored=same_pair if stored is None else [*same_pair, stored])
 
     async def add_or_change_all(
@@ -69,7 +69,7 @@ class PropertyHandlers:
         aggregates."""
 
         async def plan() -> Plan:
-            stored = await self._properties.of_owner(kind.KIND, owner)
+            stored = await self._properties.of_owner(kind, owner)
             planned = upserts(kind, owner, changes=changes, stored=stored)
             await self._check_owner(kind, owner)
             return Plan(planned.commands, {"places": list(planned.places)})
@@ -85,11 +85,11 @@ class PropertyHandlers:
         async def plan() -> Plan:
             await self._check_owner(kind, source)
             await self._check_owner(kind, target)
-            rows = _not_too_many(await self._properties.of_owner(kind.KIND, source))
+            rows = _not_too_many(await self._properties.of_owner(kind, source))
             result = {"source": str(source), "target": str(target), "move": move, "copied": len(rows)}
             if source == target:
                 return Plan([AmendRecord(row.id, kind, {}, still={}) for row in rows], result)
-            existing = {pair_of(row): row for row in await self._properties.of_owner(kind.KIND, target)}
+            existing = {pair_of(row): row for row in await self._properties.of_owner(kind, target)}
             copies = [_copy(row, existing.get(pair_of(row)), kind=kind, target=target) for row in rows]
             deletions = [DeleteRecord(row.id, kind, still={**stored_pair(row), "value": row.details.value}) for row in rows]
             return Plan([*copies, *(deletions if move else ())], result)
@@ -107,7 +107,7 @@ class PropertyHandlers:
 
         return await delete_in_parts(
             self._executor,
-            partial(self._properties.matching, kind.KIND, filter),
+            partial(self._properties.matching, kind, filter),
             deletion=lambda row: [DeleteRecord(row.id, kind, still=still)],
             most=MAX_AT_ONCE,
             invocation=invocation,
@@ -115,17 +115,19 @@ class PropertyHandlers:
 
     async def _check_owner(self, kind: type[CustomProperty], owner: UUID) -> None:
         owner_kind = kind.LINKS["owner_id"]
-        if await self._records.find(owner_kind, owner) is None:
+        if not await self._records.shown([(owner_kind, str(owner))]):
             raise NotFound(owner_kind, str(owner))
 
 
-def _not_too_many(rows: Sequence[RecordRow]) -> Sequence[RecordRow]:
+def _not_too_many(rows: Sequence[RecordRow[PropertyDetails]]) -> Sequence[RecordRow[PropertyDetails]]:
     if len(rows) > MAX_AT_ONCE:
         raise Refused(f"there are {len(rows)} properties; at most {MAX_AT_ONCE} can be copied at once")
     return rows
 
 
-def _copy(row: RecordRow, existing: RecordRow | None, *, kind: type[CustomProperty], target: UUID) -> Command[Any]:
+def _copy(
+    row: RecordRow[PropertyDetails], existing: RecordRow[PropertyDetails] | None, *, kind: type[CustomProperty], target: UUID
+) -> Command[Any]:
     value = row.details.value
     if existing is not None:
         return AmendRecord(existing.id, kind, {"value": value}, still=stored_pair(existing))

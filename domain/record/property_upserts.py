@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.kernel.errors import Conflict, FieldError, Malformed
 from domain.kernel.ids import new_id
-from domain.record.kinds.custom_property import CustomProperty
+from domain.record.kinds.custom_property import CustomProperty, PropertyDetails
 from domain.record.ports import RecordRow
 from domain.record.record import AmendRecord, RegisterRecord
 
@@ -28,7 +28,7 @@ class PropertyChange:
     values: Mapping[str, str | None]
     where: str = ""
 
-    def pair(self, stored: Mapping[UUID, RecordRow]) -> Pair:
+    def pair(self, stored: Mapping[UUID, RecordRow[PropertyDetails]]) -> Pair:
         """Return category and key: from the request or, with an id that exists, as stored."""
         row = stored.get(self.id) if self.id is not None else None
         pair = {name: self.values.get(name, getattr(row.details, name) if row else None) for name in ("category", "key")}
@@ -46,16 +46,18 @@ class Upserts:
     places: Sequence[int]
 
 
-def pair_of(row: RecordRow) -> Pair:
+def pair_of(row: RecordRow[PropertyDetails]) -> Pair:
     return row.details.category, row.details.key
 
 
-def stored_pair(row: RecordRow) -> dict[str, Any]:
+def stored_pair(row: RecordRow[PropertyDetails]) -> dict[str, Any]:
     """Return the values for `still` on which a change relies that found the property by its category and key."""
     return {"owner_id": row.details.owner_id, "category": row.details.category, "key": row.details.key}
 
 
-def upserts(kind: type[CustomProperty], owner: UUID, *, changes: Sequence[PropertyChange], stored: Iterable[RecordRow]) -> Upserts:
+def upserts(
+    kind: type[CustomProperty], owner: UUID, *, changes: Sequence[PropertyChange], stored: Iterable[RecordRow[PropertyDetails]]
+) -> Upserts:
     """Return the commands for the changes. `stored` has at least those properties of the owner that the changes concern."""
     by_id = {UUID(row.id): row for row in stored}
     pairs = [change.pair(by_id) for change in changes]
@@ -90,8 +92,8 @@ def _upsert(
     kind: type[CustomProperty],
     owner: UUID,
     change: PropertyChange,
-    other: RecordRow | None,
-    by_id: Mapping[UUID, RecordRow],
+    other: RecordRow[PropertyDetails] | None,
+    by_id: Mapping[UUID, RecordRow[PropertyDetails]],
     /,
 ) -> Upsert:
     """Return the command for one change. `other` is a property that already has the pair and whose id is not in the request."""

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Self, get_args
 
 from pydantic import BaseModel, create_model
 from pydantic.alias_generators import to_camel
+from typing_extensions import TypeVar
 
 from domain.kernel.aggregate import NO_CLAIMS, NO_LINKS, AggregateRoot, Claim
 from domain.kernel.command import Command, decision
@@ -21,34 +22,47 @@ from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import FieldError, Malformed, NotFound, PlanOutdated
 from domain.kernel.event import DomainEvent, FirstEvent
 
+D = TypeVar("D", bound=BaseModel, default=BaseModel)
+D_co = TypeVar("D_co", bound=BaseModel, covariant=True, default=BaseModel)
+"""The fields of a kind."""
+
 _LONGEST_CLAIM = 600
 
 
-class Record(AggregateRoot):
-    """A record with fields. A kind declares, in `kinds/`:
+class RecordEvents(NamedTuple):
+    """The events of a kind."""
 
-    `KIND` and `DETAILS`, its name and its fields; `UNIQUE`, the fields (or groups of fields) whose values no two records that are
-    not deleted share; `LINKS`, the fields that refer to other records, and their kinds; `PARENT`, the field by which records are
-    listed, such as the owner's id.
+    registered: type[FirstEvent]
+    amended: type[DomainEvent]
+    deleted: type[DomainEvent]
+    restored: type[DomainEvent]
+
+
+class Record(AggregateRoot, Generic[D_co]):
+    """A record with fields. A kind derives from `Record[Details]`, where `Details` is the model of its fields, and declares:
+
+    `KIND`, its name; `UNIQUE`, the fields (or groups of fields) whose values no two records that are not deleted share; `LINKS`,
+    the fields that refer to other records, and their kinds; `PARENT`, the field by which records are listed, such as the owner's
+    id.
     """
 
-    DETAILS: ClassVar[type[BaseModel]]
+    EVENTS: ClassVar[RecordEvents]
+    DETAILS: ClassVar[type[BaseModel]] = BaseModel
     UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ()
     LINKS: ClassVar[Mapping[str, str]] = {}
     PARENT: ClassVar[str] = ""
 
-    details: Any
+    details: D_co
     deleted: bool
 
     def begin(self) -> None:
-        self.details = None
         self.deleted = False
 
     # --- decisions
 
     @classmethod
     def register(cls, key: object, at: datetime, /, values: Mapping[str, Any]) -> Self:
-        return cls._begin(cls._event(0), key, at, **cls._whole(values))
+        return cls._begin(cls.EVENTS.registered, key, at, **cls._whole(values))
 
     @decision
     def amend(self, at: datetime, /, changes: Mapping[str, Any]) -> None:
@@ -56,18 +70,18 @@ class Record(AggregateRoot):
         settled = self.settled(changes, self.details)
         real = {name: value for name, value in settled.items() if value != getattr(self.details, name)}
         if real:
-            self._trigger(self._event(1), at=at, **real)
+            self._trigger(self.EVENTS.amended, at=at, **real)
 
     @decision
     def delete(self, at: datetime, /) -> None:
         self._check_not_deleted()
-        self._trigger(self._event(2), at=at)
+        self._trigger(self.EVENTS.deleted, at=at)
 
     @decision
     def restore(self, at: datetime, /, values: Mapping[str, Any]) -> None:
         """Register a deleted record again under its id. None of its old values is kept."""
         assert self.deleted, "only a deleted record can be restored"
-        self._trigger(self._event(3), at=at, **self._whole(values))
+        self._trigger(self.EVENTS.restored, at=at, **self._whole(values))
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
@@ -88,14 +102,11 @@ class Record(AggregateRoot):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            cls.DETAILS = next((details for details in get_args(base) if isinstance(details, type)), cls.DETAILS)
         if cls.KIND:
             cls.EVENTS = _events(cls.KIND, cls.DETAILS)
-            cls._event(0).AGGREGATE = cls
-
-    @classmethod
-    def _event(cls, index: int) -> Any:
-        """Return the event class: 0 registered, 1 amended, 2 deleted, 3 restored."""
-        return cls.EVENTS[index]
+            cls.EVENTS.registered.AGGREGATE = cls
 
     def _check_not_deleted(self) -> None:
         if self.deleted:
@@ -104,10 +115,14 @@ class Record(AggregateRoot):
     # --- state
 
     def _when_registered(self, event: DomainEvent) -> None:
-        self.details = self.DETAILS.model_validate(event.facts())
+        self.details = self._details(event.facts())
         self.deleted = False
 
     _when_restored = _when_registered
+
+    @classmethod
+    def _details(cls, values: Mapping[str, Any]) -> Any:
+        return cls.DETAILS.model_validate(values)
 
     def _when_amended(self, event: DomainEvent) -> None:
         self.details = self.details.model_copy(update=event.facts())
@@ -147,35 +162,35 @@ class Record(AggregateRoot):
         return {"values": self.details.model_dump(mode="json"), "deleted": self.deleted}
 
     def _load_snapshot(self, details: dict[str, Any]) -> None:
-        self.details = self.DETAILS.model_validate(details["values"])
+        self.details = self._details(details["values"])
         self.deleted = details["deleted"]
 
 
-def _events(kind: str, details: type[BaseModel]) -> tuple[type[DomainEvent], ...]:
+def _events(kind: str, details: type[BaseModel]) -> RecordEvents:
     """Return the events of a kind, with their topics. In an amendment every field may be absent."""
     title = kind.title().replace("_", "")
     optional: dict[str, Any] = {name: (field.annotation, None) for name, field in details.model_fields.items()}
     make: Any = create_model
-    registered: type[DomainEvent] = make(f"{title}Registered", __base__=(FirstEvent, details))
+    registered: type[FirstEvent] = make(f"{title}Registered", __base__=(FirstEvent, details))
     amended: type[DomainEvent] = make(f"{title}Amended", __base__=DomainEvent, **optional)
     deleted: type[DomainEvent] = make(f"{title}Deleted", __base__=DomainEvent)
     restored: type[DomainEvent] = make(f"{title}Restored", __base__=(DomainEvent, details))
     for event, verb in ((registered, "registered"), (amended, "amended"), (deleted, "deleted"), (restored, "restored")):
         event.TOPIC = f"{kind}.{verb}"
     restored.STANDS_EMPTY = True
-    return registered, amended, deleted, restored
+    return RecordEvents(registered, amended, deleted, restored)
 
 
 @dataclass(frozen=True)
-class _RecordCommand(Command[Record]):
-    of: type[Record]
+class _RecordCommand(Command[Record[D]], Generic[D]):
+    of: type[Record[D]]
 
-    def kind(self) -> type[Record]:
+    def kind(self) -> type[Record[D]]:
         return self.of
 
 
 @dataclass(frozen=True)
-class RegisterRecord(_RecordCommand):
+class RegisterRecord(_RecordCommand[D]):
     """Add a record, or amend the one that has the key. A deleted record is restored with these values."""
 
     values: Mapping[str, Any]
@@ -186,7 +201,7 @@ class RegisterRecord(_RecordCommand):
     def creates(self) -> bool:
         return self.new
 
-    def decide(self, root: Record | None, *, at: datetime) -> Record:
+    def decide(self, root: Record[D] | None, *, at: datetime) -> Record[D]:
         if root is None:
             return self.of.register(self.key, at, self.values)
         if root.deleted:
@@ -197,7 +212,7 @@ class RegisterRecord(_RecordCommand):
 
 
 @dataclass(frozen=True)
-class _ExistingRecordCommand(_RecordCommand):
+class _ExistingRecordCommand(_RecordCommand[D]):
     """A command for a record that must exist.
 
     `still` are details that a look-up has read and that must not have changed since; otherwise the plan is made again
@@ -206,7 +221,7 @@ class _ExistingRecordCommand(_RecordCommand):
 
     still: Mapping[str, Any] | None = field(default=None, kw_only=True)
 
-    def decide(self, root: Record | None, *, at: datetime) -> Record:
+    def decide(self, root: Record[D] | None, *, at: datetime) -> Record[D]:
         if self.still is not None and (root is None or root.deleted or self._differs(root.details)):
             raise PlanOutdated(self.of.KIND, str(self.key))
         return super().decide(root, at=at)
@@ -216,19 +231,19 @@ class _ExistingRecordCommand(_RecordCommand):
 
 
 @dataclass(frozen=True)
-class AmendRecord(_ExistingRecordCommand):
+class AmendRecord(_ExistingRecordCommand[D]):
     """Change the named fields of an existing record."""
 
     changes: Mapping[str, Any]
     sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
 
-    def act(self, root: Record, *, at: datetime) -> None:
+    def act(self, root: Record[D], *, at: datetime) -> None:
         root.amend(at, self.changes)
 
 
 @dataclass(frozen=True)
-class DeleteRecord(_ExistingRecordCommand):
+class DeleteRecord(_ExistingRecordCommand[D]):
     """Delete a record. Its history stays."""
 
-    def act(self, root: Record, *, at: datetime) -> None:
+    def act(self, root: Record[D], *, at: datetime) -> None:
         root.delete(at)

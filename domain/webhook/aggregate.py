@@ -6,17 +6,13 @@ docs/reference/api/webhooks.md#families.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
-from enum import Enum, auto
 from typing import Any, ClassVar, Final
-from uuid import UUID
-
-from pydantic import BaseModel
 
 from domain.kernel.encryption import SecretRef, stored_or_new
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.urls import check_url, origin
 from domain.webhook.basic_auth import check_username
+from domain.webhook.details import WebhookDetails
 from domain.webhook.endpoint import PREVIOUS, SIGNING, Endpoint
 from domain.webhook.headers import headers_in, place, secret_name
 
@@ -24,49 +20,17 @@ _WITHOUT_HEADER: Final = (SIGNING, PREVIOUS, "password")
 _HEADERS: Final = "additional_properties_json"
 
 
-class WebhookFamily(Enum):
-    """The kinds of changes that a webhook is called for."""
-
-    SYSTEM_WIDE = auto()
-    EVENT = auto()
-
-
-class WebhookDetails(BaseModel):
-    """Fields of a webhook. A webhook of one Event has `event_id`; a system-wide one does not.
-
-    `additional_properties_json` is the text as it was sent, with null in place of each credential.
-
-    In addition to the secrets of every endpoint, `secrets` has `password`, and one entry for each credential among the headers:
-    `header:` followed by the name in lower case.
-    """
-
-    event_id: UUID | None = None
-    webhook_url: str
-    use_http_basic_authentication: bool = False
-    use_json_body: bool = True
-    username: str | None = None
-    additional_properties_json: str | None = None
-    secrets: dict[str, SecretRef] = {}
-    previous_until: datetime | None = None
-    disabled_at: datetime | None = None
-
-    @property
-    def family(self) -> WebhookFamily:
-        return WebhookFamily.SYSTEM_WIDE if self.event_id is None else WebhookFamily.EVENT
-
-
-class Webhook(Endpoint):
+class Webhook(Endpoint[WebhookDetails]):
     """A webhook. Its Event may be deleted and restored, so the webhook has no link to it.
 
     `secrets` in a command are the sent ones, by their names. None clears a secret; one that is not named is kept.
     """
 
     KIND: ClassVar[str] = "webhook"
-    DETAILS: ClassVar[type[BaseModel]] = WebhookDetails
     PARENT: ClassVar[str] = "event_id"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def settled(cls, values: Mapping[str, Any], stored: WebhookDetails | None) -> Mapping[str, Any]:
         check_webhook(values, stored)
         return super().settled({**values, "secrets": _kept_secrets(values, stored)}, stored)
 
@@ -79,7 +43,7 @@ def check_values(values: Mapping[str, Any]) -> None:
         check_username(username)
 
 
-def check_webhook(values: Mapping[str, Any], stored: Any) -> None:
+def check_webhook(values: Mapping[str, Any], stored: WebhookDetails | None) -> None:
     """Check new values together with the stored details, which are None for a new webhook."""
     check_values(values)
     faults = [*_authentication_faults(values, stored), *_header_faults(values, stored), *_origin_faults(values, stored)]
@@ -97,7 +61,7 @@ def extra_headers(details: WebhookDetails, decrypted: Mapping[str, str]) -> list
     return [(name, value) for name, value in values if value is not None]
 
 
-def _authentication_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldError]:
+def _authentication_faults(values: Mapping[str, Any], stored: WebhookDetails | None) -> Iterator[FieldError]:
     if not _after("use_http_basic_authentication", values, stored):
         return
     if not _after("username", values, stored):
@@ -108,14 +72,14 @@ def _authentication_faults(values: Mapping[str, Any], stored: Any) -> Iterator[F
             yield FieldError(field, "an Authorization header and HTTP basic authentication exclude each other")
 
 
-def _header_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldError]:
+def _header_faults(values: Mapping[str, Any], stored: WebhookDetails | None) -> Iterator[FieldError]:
     names = {**_stored_secrets(stored), **values.get("secrets", {})}
     for index, header in enumerate(headers_in(values.get(_HEADERS))):
         if header.value is None and secret_name(header.name) not in names:
             yield FieldError(place(index, "value"), "is required; null is only allowed if a value is stored")
 
 
-def _origin_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldError]:
+def _origin_faults(values: Mapping[str, Any], stored: WebhookDetails | None) -> Iterator[FieldError]:
     """Report stored credentials that would be sent to another origin than the one that they were given for. The signing secret
     is not sent."""
     url = values.get("webhook_url")
@@ -128,7 +92,7 @@ def _origin_faults(values: Mapping[str, Any], stored: Any) -> Iterator[FieldErro
         yield FieldError(places.get(name, name), "must be sent again, because the address has another scheme, host or port")
 
 
-def _kept_secrets(values: Mapping[str, Any], stored: Any) -> dict[str, SecretRef]:
+def _kept_secrets(values: Mapping[str, Any], stored: WebhookDetails | None) -> dict[str, SecretRef]:
     before = _stored_secrets(stored)
     after = {**before, **{name: stored_or_new(before.get(name), ref) for name, ref in values.get("secrets", {}).items()}}
     text = _after(_HEADERS, values, stored)
@@ -136,9 +100,9 @@ def _kept_secrets(values: Mapping[str, Any], stored: Any) -> dict[str, SecretRef
     return {name: ref for name, ref in after.items() if ref is not None and name in used}
 
 
-def _after(name: str, values: Mapping[str, Any], stored: Any) -> Any:
+def _after(name: str, values: Mapping[str, Any], stored: WebhookDetails | None) -> Any:
     return values.get(name, getattr(stored, name, None))
 
 
-def _stored_secrets(stored: Any) -> Mapping[str, SecretRef]:
+def _stored_secrets(stored: WebhookDetails | None) -> Mapping[str, SecretRef]:
     return stored.secrets if stored is not None else {}

@@ -12,13 +12,12 @@ from typing import ClassVar, Final
 from urllib.parse import unquote
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from domain.kernel.command import decision
-from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Malformed
 from domain.kernel.ids import hashed
 from domain.kernel.urls import LONGEST_URL, check_url
+from domain.webhook.aggregate import Webhook
+from domain.webhook.details import CallbackDetails, EndpointDetails
 from domain.webhook.endpoint import Endpoint
 
 # Addresses of callbacks. User info and query may hold secrets: they are stored encrypted and never shown.
@@ -68,30 +67,10 @@ RETENTION: Final = timedelta(days=30)
 """The time that a callback stays after the last day on which a job named it."""
 
 
-class CallbackDetails(BaseModel):
-    """Fields of a callback. `webhook_url` has neither user info nor query, which are secrets of each job that names the address.
-
-    `named_on` is the last day on which a job named the callback, so it changes once a day and not with each job.
-    """
-
-    client: str
-    webhook_url: str
-    named_on: date
-    secrets: dict[str, SecretRef] = {}
-    previous_until: datetime | None = None
-    disabled_at: datetime | None = None
-
-    @property
-    def label(self) -> str:
-        """The label by which the view of records finds callbacks that no job names any more."""
-        return self.named_on.isoformat()
-
-
-class Callback(Endpoint):
+class Callback(Endpoint[CallbackDetails]):
     """A callback. Its id is derived from the client and the address, so all jobs that name the address find the same callback."""
 
     KIND: ClassVar[str] = "callback"
-    DETAILS: ClassVar[type[BaseModel]] = CallbackDetails
     PARENT: ClassVar[str] = "client"
 
     @decision
@@ -103,6 +82,10 @@ class Callback(Endpoint):
         """Delete the callback if no job has named it on or after that day."""
         if not self.deleted and self.details.named_on < before:
             self.delete(at)
+
+
+ENDPOINT_KINDS: Final[tuple[type[Endpoint[EndpointDetails]], ...]] = (Webhook, Callback)
+"""The kinds of endpoints."""
 
 
 def callback_key(*, client: str, url: str) -> UUID:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, Generic
 from uuid import UUID
+
+from typing_extensions import TypeVar
 
 from domain.kernel.aggregate import NO_SECRETS
 from domain.kernel.clock import to_milliseconds
 from domain.kernel.command import decision
 from domain.kernel.encryption import SecretRef
 from domain.record.record import Record
+from domain.webhook.details import EndpointDetails
 
 BYTES: Final = 32
 OVERLAP: Final = timedelta(hours=24)
@@ -35,16 +38,19 @@ SIGNING: Final = "signing"
 PREVIOUS: Final = "previous"
 
 
-class Endpoint(Record):
-    """An address that is called. The details of a kind have `webhook_url`, `disabled_at`, and `secrets`, references into the
-    vault: `signing`, and `previous`, which also signs until `previous_until`."""
+E_co = TypeVar("E_co", bound=EndpointDetails, covariant=True, default=EndpointDetails)
+
+
+class Endpoint(Record[E_co], Generic[E_co]):
+    """An address that is called. Its details have `webhook_url`, `disabled_at`, and `secrets`, references into the vault:
+    `signing`, and `previous`, which also signs until `previous_until`."""
 
     @decision
     def rotate(self, at: datetime, /, signing: SecretRef) -> None:
         """Replace the signing secret. Both secrets sign for `OVERLAP`; an older secret is forgotten."""
         self._check_not_deleted()
         new_secrets = {**self.details.secrets, SIGNING: signing, PREVIOUS: self.details.secrets[SIGNING]}
-        self._trigger(self._event(1), at=at, secrets=new_secrets, previous_until=at + OVERLAP)
+        self._trigger(self.EVENTS.amended, at=at, secrets=new_secrets, previous_until=at + OVERLAP)
 
     @classmethod
     def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:

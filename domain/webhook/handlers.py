@@ -16,10 +16,11 @@ from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
 from domain.record.ports import RecordLookup
 from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
-from domain.webhook.aggregate import Webhook, WebhookFamily, check_values, check_webhook
+from domain.webhook.aggregate import Webhook, check_values, check_webhook
 from domain.webhook.basic_auth import check_password
 from domain.webhook.callback import Callback
 from domain.webhook.commands import KeepCallback, RotateSecret
+from domain.webhook.details import WebhookFamily
 from domain.webhook.endpoint import BYTES, SIGNING, Endpoint, encode_secret
 from domain.webhook.headers import split_credentials
 
@@ -78,7 +79,7 @@ class WebhookHandlers:
         values, encrypted = self._encrypt(key, changes)
 
         async def plan() -> Plan:
-            stored = await self._records.find(Webhook.KIND, key)
+            stored = await self._records.find(Webhook, key)
             if stored is None or stored.details.family is not family:
                 raise NotFound(Webhook.KIND, str(key))
             check_webhook(values, stored.details)
@@ -119,7 +120,7 @@ class WebhookHandlers:
 
     async def _kind(self, key: UUID) -> type[Endpoint]:
         """Return the class of the endpoint with this id. A missing one counts as a webhook."""
-        return Webhook if await self._records.find(Callback.KIND, key) is None else Callback
+        return Webhook if await self._records.find(Callback, key) is None else Callback
 
     def _encrypt(self, key: UUID, changes: WebhookChanges) -> tuple[dict[str, Any], Sequence[EncryptedSecret]]:
         """Return the values that events may hold, and the encrypted secrets of the command."""

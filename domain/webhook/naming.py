@@ -48,7 +48,7 @@ class CallbackNaming:
         """Return the commands that name these callbacks. A callback that was named today needs none."""
         if not urls:
             return ()
-        existing = {UUID(row.id): row.details.named_on for row in await self._records.by_ids(Callback.KIND, urls)}
+        existing = {UUID(row.id): row.details.named_on for row in await self._records.by_ids(Callback, urls)}
         today = self._clock().date()
         return [self._command(key, client, url, new=key not in existing) for key, url in urls.items() if existing.get(key) != today]
 

@@ -16,7 +16,7 @@ from domain.channel.points import WatchedPoint, watched_points
 from domain.client.roles import Role
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import SecretRef
-from domain.record.kinds.channel import Channel
+from domain.record.kinds.channel import Channel, ChannelDetails
 from domain.record.ports import RecordRow
 from projections.client.directory import ClientDirectory
 from projections.kernel.background_task import TRANSIENT
@@ -82,7 +82,7 @@ class ChannelPoints:
     _logged: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @classmethod
-    def of(cls, row: RecordRow) -> ChannelPoints:
+    def of(cls, row: RecordRow[ChannelDetails]) -> ChannelPoints:
         unparsed = cls(row.version, row.details.name, [], row.details.secrets)
         try:
             return replace(unparsed, points=watched_points(row.details.configuration_json))
@@ -137,9 +137,9 @@ class ChannelPointsReader:
         return current | await self._read(missing) if missing else current
 
     async def _read(self, channels: Sequence[UUID]) -> dict[UUID, ChannelPoints]:
-        rows = await self._records.linked([(Channel.KIND, str(channel)) for channel in channels])
+        rows = await self._records.by_ids(Channel, channels)
         read: dict[UUID, ChannelPoints] = {}
-        for number, row in enumerate(rows.values()):
+        for number, row in enumerate(rows):
             read[UUID(row.id)] = ChannelPoints.of(row)
             if number % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from domain.kernel.ports import Link
-from domain.record.ports import RecordReader, RecordRow
-from domain.record.record import Record
+from domain.record.kinds.custom_property import CustomProperty, P
+from domain.record.ports import HasName, RecordReader, RecordRow
+from domain.record.record import D, Record
 from projections.log.streams import Streams
 from projections.record.queries import RecordQueries
 
@@ -15,9 +16,9 @@ from projections.record.queries import RecordQueries
 class OwnedRecords(Protocol):
     """Custom properties by their owner."""
 
-    async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]: ...
+    async def of_owners(self, kind: type[CustomProperty[P]], owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow[P]]]: ...
 
-    async def ever_of_owner(self, kind: str, owner: object) -> Sequence[str]:
+    async def ever_of_owner(self, kind: type[CustomProperty], owner: object) -> Sequence[str]:
         """Return the ids of all properties that the owner has or had."""
         ...
 
@@ -55,32 +56,27 @@ class _Past:
         self._records = records
         self._properties = properties
 
-    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]:
-        return {row.link: row for row in await self._rows(f"{kind}:{key}" for kind, key in links)}
+    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow[HasName]]:
+        roots = await self._streams.as_of([f"{kind}:{key}" for kind, key in dict.fromkeys(links)], self._position)
+        rows = [RecordRow.of(root) for root in roots.values() if isinstance(root, Record) and not root.deleted]
+        return {row.link: row for row in rows}
 
-    async def find(self, kind: str, key: object) -> RecordRow | None:
-        return next(iter(await self._rows([f"{kind}:{key}"])), None)
+    async def find(self, kind: type[Record[D]], key: object) -> RecordRow[D] | None:
+        return next(iter(await self.by_ids(kind, [key])), None)
 
-    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
-        links = [(kind, str(key)) for key in keys]
-        rows = await self.shown(links)
-        return [rows[link] for link in links if link in rows]
+    async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> Sequence[RecordRow[D]]:
+        streams = [kind.stream(key) for key in keys]
+        roots = await self._streams.as_of(list(dict.fromkeys(streams)), self._position)
+        found = [roots[stream] for stream in streams if stream in roots]
+        return [RecordRow.of(root) for root in found if isinstance(root, kind) and not root.deleted]
 
-    async def of_parent(self, kind: str, parent: object) -> Sequence[RecordRow]:
-        ever = await self._records.ever_of_parent(kind, parent)
-        records = await self._records_of(f"{kind}:{key}" for key in ever)
-        return [RecordRow.of(record) for record in records if str(getattr(record.details, record.PARENT)) == str(parent)]
+    async def of_parent(self, kind: type[Record[D]], parent: object) -> Sequence[RecordRow[D]]:
+        rows = await self.by_ids(kind, await self._records.ever_of_parent(kind, parent))
+        return [row for row in rows if str(getattr(row.details, kind.PARENT)) == str(parent)]
 
-    async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]:
+    async def of_owners(self, kind: type[CustomProperty[P]], owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow[P]]]:
         return {str(owner): rows for owner in owners if (rows := await self._of_owner(kind, owner))}
 
-    async def _of_owner(self, kind: str, owner: object) -> list[RecordRow]:
-        ever = await self._properties.ever_of_owner(kind, owner)
-        return sorted(await self._rows(f"{kind}:{key}" for key in ever), key=lambda row: (row.details.category, row.details.key))
-
-    async def _rows(self, streams: Iterable[str]) -> list[RecordRow]:
-        return [RecordRow.of(record) for record in await self._records_of(streams)]
-
-    async def _records_of(self, streams: Iterable[str]) -> list[Record]:
-        roots = await self._streams.as_of(list(dict.fromkeys(streams)), self._position)
-        return [root for root in roots.values() if isinstance(root, Record) and not root.deleted]
+    async def _of_owner(self, kind: type[CustomProperty[P]], owner: object) -> list[RecordRow[P]]:
+        rows = await self.by_ids(kind, await self._properties.ever_of_owner(kind, owner))
+        return sorted(rows, key=lambda row: (row.details.category, row.details.key))

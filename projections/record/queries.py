@@ -10,8 +10,9 @@ from pydantic import BaseModel
 
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Link
+from domain.record.ports import HasName
 from domain.record.ports import RecordRow as RecordRow
-from domain.record.record import Record
+from domain.record.record import D, Record
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database.arrays import Texts, texts
 from projections.kernel.database.database import Database
@@ -92,80 +93,80 @@ class RecordQueries:
     def __init__(self, database: Database, kinds: Iterable[type[Record]]) -> None:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
-        self._by_link = DataLoader[Link, RecordRow](self._load_linked)
-        self._shown = DataLoader[Link, RecordRow](self._load_shown, lanes=1)
-        self._by_name = DataLoader[tuple[str, str], RecordRow](self._load_named)
+        self._by_link = DataLoader[Link, RecordRow[Any]](self._load_linked)
+        self._shown = DataLoader[Link, RecordRow[HasName]](self._load_shown, lanes=1)
+        self._by_name = DataLoader[tuple[str, str], RecordRow[Any]](self._load_named)
 
-    async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
+    async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow[HasName]]:
         """Return the targets of links, without missing ones. For most kinds only the name is read, since a document
         may be large."""
         links = dict.fromkeys(links)
         return await self._shown.many(list(links)) if links else {}
 
-    async def _load_shown(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
+    async def _load_shown(self, links: Sequence[Link]) -> dict[Link, RecordRow[HasName]]:
         rows = await self._database.rows(_SHOWN, (_SHOWN_WHOLE, *_ends(links)))
         return {row.link: row for row in map(self._shown_row, rows)}
 
-    async def linked(self, links: Iterable[Link]) -> dict[Link, RecordRow]:
-        """Return the targets of links with all details, without missing ones."""
-        links = dict.fromkeys(links)
-        return await self._by_link.many(list(links)) if links else {}
+    async def of_kinds(self, kinds: Sequence[type[Record[D]]], keys: Iterable[object]) -> list[RecordRow[D]]:
+        """Return records of several kinds by their ids. An id may belong to any of the kinds."""
+        links = dict.fromkeys((kind.KIND, str(key)) for key in keys for kind in kinds)
+        return list((await self._by_link.many(list(links))).values()) if links else []
 
-    async def _load_linked(self, links: Sequence[Link]) -> dict[Link, RecordRow]:
+    async def _load_linked(self, links: Sequence[Link]) -> dict[Link, RecordRow[Any]]:
         return {row.link: row for row in map(self._row, await self._database.rows(_COLUMNS + _AMONG, _ends(links)))}
 
-    async def find(self, kind: str, key: object) -> RecordRow | None:
-        return await self._by_link((kind, str(key)))
+    async def find(self, kind: type[Record[D]], key: object) -> RecordRow[D] | None:
+        return await self._by_link((kind.KIND, str(key)))
 
-    async def require(self, kind: str, key: object) -> RecordRow:
+    async def require(self, kind: type[Record[D]], key: object) -> RecordRow[D]:
         """Return the record. Raise `NotFound` if it does not exist."""
         record = await self.find(kind, key)
         if record is None:
-            raise NotFound(kind, str(key))
+            raise NotFound(kind.KIND, str(key))
         return record
 
-    async def added_by(self, kind: str, client: str, *, most: int) -> int:
+    async def added_by(self, kind: type[Record], client: str, *, most: int) -> int:
         """Return the number of records of the kind that the client has added, counted up to `most`."""
-        row = await self._database.row(_ADDED_BY, (kind, client, most))
+        row = await self._database.row(_ADDED_BY, (kind.KIND, client, most))
         return int(row[0]) if row else 0
 
-    async def by_reference(self, kind: str, reference_id: str) -> RecordRow | None:
+    async def by_reference(self, kind: type[Record[D]], reference_id: str) -> RecordRow[D] | None:
         """Return the most recently created record with this reference id, since reference ids are not unique."""
         order = " ORDER BY date_created DESC, id DESC LIMIT 1"
-        rows = await self._database.rows(_SELECT + "kind = %s AND reference_id = %s" + order, (kind, reference_id))
+        rows = await self._database.rows(_SELECT + "kind = %s AND reference_id = %s" + order, (kind.KIND, reference_id))
         return self._row(rows[0]) if rows else None
 
-    async def all(self, kind: str, *, without_parent: bool = False) -> list[RecordRow]:
+    async def all(self, kind: type[Record[D]], *, without_parent: bool = False) -> list[RecordRow[D]]:
         """Return the records of a kind by name, for a caller that needs all `parts` together."""
         return [row async for part in self.parts(kind, without_parent=without_parent) for row in part]
 
     async def parts(
-        self, kind: str, *, order: LiteralString = BY_NAME, without_parent: bool = False
-    ) -> AsyncIterator[Sequence[RecordRow]]:
+        self, kind: type[Record[D]], *, order: LiteralString = BY_NAME, without_parent: bool = False
+    ) -> AsyncIterator[Sequence[RecordRow[D]]]:
         """Yield the records of a kind, however many and large, in parts that are read when the previous part was consumed.
 
         `without_parent` leaves out records that belong to another record. A list that fits into one part takes one statement.
         """
         of_none = " AND parent IS NULL" if without_parent else ""
-        condition = f"kind = '{kind}'{of_none}"  # a literal, so that an index of webhooks is used
+        condition = f"kind = '{kind.KIND}'{of_none}"  # a literal, so that an index of webhooks is used
         rows = await self._database.lists.rows(_begun(condition, order=order), {"bytes": ORDINARY, "most": LARGEST})
         begun = sum(row[3] is not None for row in rows)
         yield [self._row(row[:-1]) for row in rows[:begun]]
-        rest = [((kind, row[1]), row[-1]) for row in rows[begun:]]
+        rest = [((kind.KIND, row[1]), row[-1]) for row in rows[begun:]]
         del rows
         for links in in_parts(rest):
             read = await self._database.lists.rows(_COLUMNS + _AMONG, _ends(links))
             rows_by_link = {row.link: row for row in map(self._row, read)}
             yield [rows_by_link[link] for link in links if link in rows_by_link]
 
-    async def of_parent(self, kind: str, parent: object) -> list[RecordRow]:
+    async def of_parent(self, kind: type[Record[D]], parent: object) -> list[RecordRow[D]]:
         """Return the records of a kind that belong to one parent, in no order."""
-        rows = await self._database.rows(_SELECT + "kind = %s AND parent = %s", (kind, str(parent)))
+        rows = await self._database.rows(_SELECT + "kind = %s AND parent = %s", (kind.KIND, str(parent)))
         return [self._row(row) for row in rows]
 
-    async def page(self, kind: str, *, parent: str | None, window: Window, descending: bool) -> Page[RecordRow]:
+    async def page(self, kind: type[Record[D]], *, parent: str | None, window: Window, descending: bool) -> Page[RecordRow[D]]:
         """Return the records of a kind, of one parent if given, by their creation."""
-        conditions, named = where([("kind", kind, "kind = %(kind)s"), ("parent", parent, "parent = %(parent)s")])
+        conditions, named = where([("kind", kind.KIND, "kind = %(kind)s"), ("parent", parent, "parent = %(parent)s")])
         condition, way = " AND ".join(["NOT deleted", *conditions]), "DESC" if descending else "ASC"
         rows, total = await self._database.lists.page(
             f"{_COLUMNS} WHERE {condition} ORDER BY date_created {way}, id {way} LIMIT %(limit)s OFFSET %(offset)s",
@@ -175,35 +176,36 @@ class RecordQueries:
         )
         return Page(window.limit, total, [self._row(row) for row in rows])
 
-    async def ever_of_parent(self, kind: str, parent: object) -> list[str]:
+    async def ever_of_parent(self, kind: type[Record], parent: object) -> list[str]:
         """Return the ids of all records of a kind that belong or belonged to one parent. Reading a past state starts from them."""
-        rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind, str(parent)))
+        rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind.KIND, str(parent)))
         return [key for (key,) in rows]
 
-    async def named(self, kind: str, names: Iterable[str]) -> dict[str, RecordRow]:
+    async def named(self, kind: type[Record[D]], names: Iterable[str]) -> dict[str, RecordRow[D]]:
         """Return records of a kind by their exact names. If several have one name, any of them is returned."""
-        records = await self._by_name.many([(kind, name) for name in dict.fromkeys(names)])
+        records = await self._by_name.many([(kind.KIND, name) for name in dict.fromkeys(names)])
         return {name: row for (_, name), row in records.items()}
 
-    async def _load_named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow]:
+    async def _load_named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow[Any]]:
         statement = _COLUMNS + "JOIN unnest(%s::text[], %s::text[]) AS n(kind, name) USING (kind, name) WHERE NOT deleted"
         rows = [self._row(row) for row in await self._database.rows(statement, _ends(names))]
         return {(row.kind, row.details.name): row for row in rows}
 
-    async def by_ids(self, kind: str, keys: Iterable[object]) -> list[RecordRow]:
+    async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> list[RecordRow[D]]:
         """Return records of a kind by their ids, in the order of the ids. Unknown ids are left out."""
-        links = [(kind, str(key)) for key in keys]
-        rows = await self.linked(links)
+        links = [(kind.KIND, str(key)) for key in keys]
+        rows = await self._by_link.many(list(dict.fromkeys(links))) if links else {}
         return [rows[link] for link in links if link in rows]
 
-    def _shown_row(self, row: Sequence[Any]) -> RecordRow:
+    def _shown_row(self, row: Sequence[Any]) -> RecordRow[HasName]:
         *columns, name = row
         if columns[3] is not None:
             return self._row(columns)
         kind, key, version, _, created, modified = columns
         return RecordRow(kind, key, version, Named(name), created, modified)
 
-    def _row(self, row: Sequence[Any]) -> RecordRow:
+    def _row(self, row: Sequence[Any]) -> RecordRow[Any]:
+        """Return a row with the details of its own kind."""
         kind, key, version, document, created, modified = row
         return RecordRow(kind, key, version, self._details[kind].model_validate_json(document), created, modified)
 

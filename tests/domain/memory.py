@@ -25,8 +25,9 @@ from domain.kernel.errors import ClaimTaken, ConcurrencyConflict, InUse, LinkBro
 from domain.kernel.event import DomainEvent
 from domain.kernel.idempotency import IdempotencyKeyUsed, IdempotencyRecord
 from domain.kernel.ports import Invocation, Link, Outcome, Plan
-from domain.record.ports import PropertyFilter, RecordRow
-from domain.record.record import Record
+from domain.record.kinds.custom_property import CustomProperty, P
+from domain.record.ports import HasName, PropertyFilter, RecordRow
+from domain.record.record import D, Record
 from tests.domain.scenario import NOW, Fact, facts_of, folded
 
 R = TypeVar("R", bound=AggregateRoot)
@@ -198,28 +199,30 @@ class MemoryRecords:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
 
-    def all(self, kind: str) -> list[RecordRow]:
-        roots = self._log.all(kind)
-        return [RecordRow.of(root) for root in roots if isinstance(root, Record) and not root.deleted]
+    def all(self, kind: type[Record[D]]) -> list[RecordRow[D]]:
+        roots = self._log.all(kind.KIND)
+        return [RecordRow.of(root) for root in roots if isinstance(root, kind) and not root.deleted]
 
-    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow]:
-        return {link: row for link in links if (row := await self.find(*link)) is not None}
+    async def shown(self, links: Iterable[Link]) -> Mapping[Link, RecordRow[HasName]]:
+        links = set(links)
+        stored = (root for kind in {kind for kind, _ in links} for root in self._log.all(kind))
+        rows = [RecordRow.of(root) for root in stored if isinstance(root, Record) and not root.deleted]
+        return {row.link: row for row in rows if row.link in links}
 
-    async def find(self, kind: str, key: object) -> RecordRow | None:
+    async def find(self, kind: type[Record[D]], key: object) -> RecordRow[D] | None:
         return next((row for row in self.all(kind) if row.id == str(key)), None)
 
-    async def by_ids(self, kind: str, keys: Iterable[object]) -> Sequence[RecordRow]:
+    async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> Sequence[RecordRow[D]]:
         return [row for key in keys if (row := await self.find(kind, key)) is not None]
 
-    async def named(self, kind: str, names: Iterable[str]) -> Mapping[str, RecordRow]:
+    async def named(self, kind: type[Record[D]], names: Iterable[str]) -> Mapping[str, RecordRow[D]]:
         wanted = set(names)
-        return {row.details.name: row for row in self.all(kind) if row.details.name in wanted}
+        return {name: row for row in self.all(kind) if (name := getattr(row.details, "name", "")) in wanted}
 
-    async def of_parent(self, kind: str, parent: object) -> Sequence[RecordRow]:
-        records = (root for root in self._log.all(kind) if isinstance(root, Record) and not root.deleted)
-        return [RecordRow.of(root) for root in records if str(getattr(root.details, root.PARENT)) == str(parent)]
+    async def of_parent(self, kind: type[Record[D]], parent: object) -> Sequence[RecordRow[D]]:
+        return [row for row in self.all(kind) if str(getattr(row.details, kind.PARENT)) == str(parent)]
 
-    async def of_owners(self, kind: str, owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow]]:
+    async def of_owners(self, kind: type[CustomProperty[P]], owners: Iterable[object]) -> Mapping[str, Sequence[RecordRow[P]]]:
         by_owner = {str(owner): await self.of_parent(kind, owner) for owner in owners}
         return {
             owner: sorted(rows, key=lambda row: (row.details.category, row.details.key)) for owner, rows in by_owner.items() if rows
@@ -233,10 +236,10 @@ class MemoryProperties:
         self.find = records.find
         self._records = records
 
-    async def of_owner(self, kind: str, owner: object) -> Sequence[RecordRow]:
+    async def of_owner(self, kind: type[CustomProperty[P]], owner: object) -> Sequence[RecordRow[P]]:
         return (await self._records.of_owners(kind, [owner])).get(str(owner), ())
 
-    async def matching(self, kind: str, wanted: PropertyFilter) -> Sequence[RecordRow]:
+    async def matching(self, kind: type[CustomProperty[P]], wanted: PropertyFilter) -> Sequence[RecordRow[P]]:
         given = {name: value for name, value in vars(wanted).items() if value is not None}
         rows = self._records.all(kind)
         return [row for row in rows if all(str(getattr(row.details, name)) == value for name, value in given.items())]

@@ -7,7 +7,9 @@ from uuid import UUID
 from api.wiring.catalogue import RECORD_VIEW, RECORDS
 from api.wiring.core import Core
 from domain.kernel.ports import Invocation, Plan
+from domain.record.kinds.flow import Flow
 from domain.record.kinds.room import Room
+from domain.record.kinds.tag import Tag
 from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.record.queries import RecordQueries
@@ -24,7 +26,7 @@ async def test_a_record_is_found_in_its_latest_state(inner: Core, clock: HandClo
     key = await room(inner, 1, "Hall", "h")
     clock.forward(hours=1)
     await do(inner, AmendRecord(str(key), Room, {"name": "Great Hall"}))
-    record = await queries_of(inner).find("room", key)
+    record = await queries_of(inner).find(Room, key)
     assert record is not None
     assert (record.kind, record.id, record.version) == ("room", str(key), 2)
     assert (record.details.name, record.details.reference_id) == ("Great Hall", "h")
@@ -47,7 +49,7 @@ async def test_system_wide_webhooks_are_found_without_a_read_of_event_webhooks(i
     await inner.database.execute("ANALYZE record_view")
     async with counting(database_url) as database:
         database.lists = database
-        webhooks = await RecordQueries(database, RECORDS).all(Webhook.KIND, without_parent=True)
+        webhooks = await RecordQueries(database, RECORDS).all(Webhook, without_parent=True)
         assert [row.id for row in webhooks] == [str(UUID(int=900))]
         scanned, by_index = await database.rows_read("record_view")
         assert scanned + by_index <= 3
@@ -56,19 +58,19 @@ async def test_system_wide_webhooks_are_found_without_a_read_of_event_webhooks(i
 async def test_an_id_belongs_to_its_kind(inner: Core) -> None:
     key = await room(inner, 1, "Hall")
     await tag(inner, 1, "football")
-    record = await queries_of(inner).find("tag", key)
+    record = await queries_of(inner).find(Tag, key)
     assert record is not None
     assert record.details.name == "football"
-    assert await queries_of(inner).find("flow", key) is None
+    assert await queries_of(inner).find(Flow, key) is None
 
 
 async def test_a_deleted_record_is_in_no_result_but_keeps_its_row(inner: Core) -> None:
     key = await room(inner, 1, "Hall", "h")
     await do(inner, DeleteRecord(str(key), Room))
     queries = queries_of(inner)
-    assert await queries.find("room", key) is await queries.by_reference("room", "h") is None
-    assert await queries.all("room") == await queries.by_ids("room", [key]) == []
-    assert await queries.named("room", ["Hall"]) == {}
+    assert await queries.find(Room, key) is await queries.by_reference(Room, "h") is None
+    assert await queries.all(Room) == await queries.by_ids(Room, [key]) == []
+    assert await queries.named(Room, ["Hall"]) == {}
     assert await queries.shown([("room", str(key))]) == {}
     assert [row[2:4] for row in await table(inner.database, RECORD_VIEW)] == [(2, True)]
 
@@ -78,30 +80,30 @@ async def test_of_records_with_one_reference_id_the_most_recently_created_is_fou
         await room(inner, number, f"Room {number}", "h")
         clock.forward(seconds=1)
     await do(inner, AmendRecord(str(UUID(int=3)), Room, {"name": "changed later"}))
-    record = await queries_of(inner).by_reference("room", "h")
+    record = await queries_of(inner).by_reference(Room, "h")
     assert record is not None
     assert record.id == str(UUID(int=1))
-    assert await queries_of(inner).by_reference("room", "H") is None
+    assert await queries_of(inner).by_reference(Room, "H") is None
 
 
 async def test_a_list_is_by_name_and_ids_settle_ties(inner: Core) -> None:
     for number, name in ((3, "a"), (1, "b"), (2, "a")):
         await room(inner, number, name)
-    assert [UUID(row.id).int for row in await queries_of(inner).all("room")] == [2, 3, 1]
+    assert [UUID(row.id).int for row in await queries_of(inner).all(Room)] == [2, 3, 1]
 
 
 async def test_names_are_whole_and_exact(inner: Core) -> None:
     await tag(inner, 1, "football")
     await tag(inner, 2, "100%")
-    records = await queries_of(inner).named("tag", ["football", "Football", "foot", "%", "100%"])
+    records = await queries_of(inner).named(Tag, ["football", "Football", "foot", "%", "100%"])
     assert {name: UUID(row.id).int for name, row in records.items()} == {"football": 1, "100%": 2}
-    assert await queries_of(inner).named("tag", []) == {}
+    assert await queries_of(inner).named(Tag, []) == {}
 
 
 async def test_records_come_in_the_requested_order(inner: Core) -> None:
     for number in (1, 2, 3):
         await tag(inner, number, f"tag {number}")
-    records = await queries_of(inner).by_ids("tag", [UUID(int=3), UUID(int=9), UUID(int=1)])
+    records = await queries_of(inner).by_ids(Tag, [UUID(int=3), UUID(int=9), UUID(int=1)])
     assert [row.details.name for row in records] == ["tag 3", "tag 1"]
 
 

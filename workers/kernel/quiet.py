@@ -23,7 +23,7 @@ class QuietMode:
 
     async def read(self, records: RecordQueries) -> None:
         """Follow the current order."""
-        order = await records.find(Quiet.KIND, Quiet.ONLY_KEY)
+        order = await records.find(Quiet, Quiet.ONLY_KEY)
         self.on = order is not None and order.details.on
 
     def permit(self) -> None:

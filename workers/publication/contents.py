@@ -56,7 +56,7 @@ class TargetContents:
     @asynccontextmanager
     async def opened(self, publication: PublicationRow) -> AsyncIterator[tuple[PublishingTarget, PublicationOrder]]:
         """Open the target of a publication, with its secrets, and its order. Raise `TargetFailed`."""
-        destination = await self._records.find(Destination.KIND, publication.destination_id)
+        destination = await self._records.find(Destination, publication.destination_id)
         if destination is None:
             raise TargetFailed("destination", "the destination no longer exists")
         order = await self._order(publication)

@@ -81,7 +81,7 @@ class ChannelServers:
             return TargetAnswer(fault=f"The streaming server did not answer within {SECONDS:g} seconds.", passing=True)
 
     async def _of(self, channel_id: UUID) -> PushingServer | None:
-        channel = await self._records.find(Channel.KIND, channel_id)
+        channel = await self._records.find(Channel, channel_id)
         if channel is None:
             return None
         text, owner = channel.details.configuration_json, Channel.stream(channel.id)

@@ -41,7 +41,7 @@ class UploadOpening:
         row = await self._publications.find(publication)
         if row is None or row.running_job != job:
             raise TargetFailed("publication", "The publication was deleted, or another job publishes it.")
-        destination = await self._records.find(Destination.KIND, row.destination_id)
+        destination = await self._records.find(Destination, row.destination_id)
         if destination is None or not destination.details.active:
             raise TargetFailed("destination", "The destination is not active: activate it, and run the job again.")
         if destination.details.target is not row.target:

@@ -70,7 +70,7 @@ class EncoderSessions:
 
     async def start(self, wanted: Wanted, drawn: Drawn, *, may_send: Callable[[], bool]) -> EncoderSession:
         event = await self._events.by_id(UUID(wanted.owner))
-        channel = await self._records.find(Channel.KIND, wanted.key)
+        channel = await self._records.find(Channel, wanted.key)
         if event is None or channel is None:
             raise StartFailed("the Event or the channel no longer exists")
         secrets = await self._open_secrets(wanted.key, channel.details.secrets)

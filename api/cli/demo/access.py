@@ -78,7 +78,7 @@ async def _present(wired: Core) -> str:
     events = await EventQueries(wired.database).page(EventFilter())
     counts = [("Events", events.total)]
     for noun, kind in (("rooms", Room), ("channels", Channel), ("webhooks", Webhook), ("destinations", Destination)):
-        counts.append((noun, len(await records.all(kind.KIND))))
+        counts.append((noun, len(await records.all(kind))))
     return ", ".join(f"{count} {noun}" for noun, count in counts if count)
 
 

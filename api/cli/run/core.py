@@ -12,7 +12,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from api.wiring.workers import prepared_core
 from domain.record.ports import RecordRow
-from domain.record.record import Record
+from domain.record.record import D, Record
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 
@@ -40,13 +40,14 @@ async def open_vault(settings: Settings) -> AsyncIterator[tuple[Core, Vault]]:
             await wired.stop()
 
 
-async def named_record(records: RecordQueries, kind: type[Record], id_or_name: str) -> RecordRow:
+async def named_record(records: RecordQueries, kind: type[Record[D]], id_or_name: str) -> RecordRow[D]:
     """Return the record with this id, or the only record with this name. Raise `StartError` if there is none, or several."""
     try:
-        match = await records.find(kind.KIND, UUID(id_or_name))
+        match = await records.find(kind, UUID(id_or_name))
     except ValueError:
         match = None
-    named = [match] if match is not None else [row for row in await records.all(kind.KIND) if row.details.name == id_or_name]
+    rows = await records.all(kind) if match is None else [match]
+    named = [row for row in rows if row is match or getattr(row.details, "name", None) == id_or_name]
     if not named:
         raise StartError(f"the {kind.KIND} {id_or_name!r} does not exist")
     if len(named) > 1:

@@ -57,7 +57,7 @@ class AssetPresenter:
         }
         if not flows:
             return {}
-        urls = storage_urls(await self._history.at(as_of).by_ids(Flow.KIND, {str(flow) for flow in flows.values()}))
+        urls = storage_urls(await self._history.at(as_of).by_ids(Flow, {str(flow) for flow in flows.values()}))
         return {event: _Storage(urls.get(flow, ""), details[event].vod_drm) for event, flow in flows.items()}
 
     async def _present(self, events: Collection[UUID]) -> dict[UUID, EventDetails]:

@@ -32,9 +32,11 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.kernel.stream_time import requested_stream_time
 from domain.record.kinds.category import Category
+from domain.record.kinds.channel import Channel, ChannelDetails
 from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.flow import Flow
 from domain.record.ports import RecordRow
+from domain.record.record import D, Record
 from projections.kernel.database.page import Page
 from projections.kernel.sql.slices import in_slices
 from projections.publishing_point.points import ChannelPointsReader
@@ -86,10 +88,10 @@ class EventPresenter:
         flows = {str(flow) for row in rows if (flow := playback.thumbnail_flow(row.details)) is not None}
         linked_rows = await reader.shown(links.values())
         records = {of: linked_rows[link] for of, link in links.items() if link in linked_rows}
-        properties = await reader.of_owners(CategoryProperty.KIND, categories.values()) if categories else {}
-        thumbnail_flows = await reader.by_ids(Flow.KIND, flows) if flows else ()
+        properties = await reader.of_owners(CategoryProperty, categories.values()) if categories else {}
+        thumbnail_flows = await reader.by_ids(Flow, flows) if flows else ()
         shown = {
-            number: responses.Category.of(row, properties.get(key, ()))
+            number: responses.Category.of(row.whole(Category), properties.get(key, ()))
             for number, key in categories.items()
             if (row := records.get((Category.KIND, number))) is not None
         }
@@ -97,8 +99,8 @@ class EventPresenter:
 
     async def _video(self, row: EventRow, requested: PlaybackRequest) -> Video:
         details = row.details
-        channel_record = await self._record("channel", details.channel_id)
-        flow_record = await self._record("flow", playback.current_flow(details))
+        channel_record = await self._record(Channel, details.channel_id)
+        flow_record = await self._record(Flow, playback.current_flow(details))
         channel = channel_configuration(channel_record.details.configuration_json) if channel_record else None
         video = playback.video(
             PlayableEvent(
@@ -120,7 +122,7 @@ class EventPresenter:
         )
         return Video.of(video)
 
-    async def _publishing_points(self, event: EventRow, channel: RecordRow) -> Sequence[PublishingPointUrl]:
+    async def _publishing_points(self, event: EventRow, channel: RecordRow[ChannelDetails]) -> Sequence[PublishingPointUrl]:
         """Return the publishing points with their last samples. Only points of a live Event are sampled; no server is called
         here."""
         key = UUID(channel.id)
@@ -132,7 +134,7 @@ class EventPresenter:
         states = await self._points.of_points(key) if event.details.state in STREAMING else {}
         return [_point_url(point, state_of(point, states)) for point in read.points]
 
-    async def _record(self, kind: str, key: UUID | None) -> RecordRow | None:
+    async def _record(self, kind: type[Record[D]], key: UUID | None) -> RecordRow[D] | None:
         return await self._history.at(None).find(kind, key) if key is not None else None
 
 

@@ -18,7 +18,9 @@ from api.media.event.video import Video
 from api.media.provision.routes import ProvisionSummary
 from domain.event.playback import flow_configuration, thumbnail_url
 from domain.event.ports import EventRow
-from domain.record.ports import RecordRow
+from domain.record.configured import ConfiguredDetails
+from domain.record.kinds.event_type import EventTypeDetails
+from domain.record.ports import HasName, RecordRow
 from projections.kernel.database.page import Page
 
 
@@ -26,14 +28,14 @@ from projections.kernel.database.page import Page
 class LinkedRecords:
     """The records that a set of Events links to. Keys are ids as numbers, because the hash of a UUID is computed in Python."""
 
-    records: Mapping[tuple[str, int], RecordRow] = field(default_factory=dict)
+    records: Mapping[tuple[str, int], RecordRow[HasName]] = field(default_factory=dict)
     """The records, by kind and id."""
     categories: Mapping[int, Category] = field(default_factory=dict)
     """The categories among the records, built once for all Events, by id."""
     storage: Mapping[UUID, str] = field(default_factory=dict)
     """The public storage URLs of the flows that hold thumbnails, by the flow's id."""
 
-    def find(self, kind: str, key: UUID | None) -> RecordRow | None:
+    def find(self, kind: str, key: UUID | None) -> RecordRow[HasName] | None:
         return self.records.get((kind, key.int)) if key is not None else None
 
     def name(self, kind: str, key: UUID | None) -> str | None:
@@ -42,13 +44,13 @@ class LinkedRecords:
 
     def colour(self, event_type: UUID | None) -> str | None:
         row = self.find("event_type", event_type)
-        return row.details.colour if row is not None else None
+        return row.details.colour if row is not None and isinstance(row.details, EventTypeDetails) else None
 
 
 NO_LINKED_RECORDS = LinkedRecords()
 
 
-def storage_urls(flows: Iterable[RecordRow]) -> dict[UUID, str]:
+def storage_urls(flows: Iterable[RecordRow[ConfiguredDetails]]) -> dict[UUID, str]:
     """Return the public storage URL of each flow."""
     return {UUID(flow.id): flow_configuration(flow.details.configuration_json).storage_url_public for flow in flows}
 

@@ -19,8 +19,8 @@ from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Wire
 from domain.channel.channel import resource_names
 from domain.channel.profile import Comparison, compare
-from domain.record.kinds.channel import Channel
-from domain.record.kinds.infrastructure_profile import InfrastructureProfile
+from domain.record.kinds.channel import Channel, ChannelDetails
+from domain.record.kinds.infrastructure_profile import InfrastructureProfile, InfrastructureProfileDetails
 from domain.record.ports import RecordRow
 from projections.record.queries import RecordQueries
 
@@ -56,7 +56,9 @@ class ProvisionComparison(Wire):
     )
 
     @classmethod
-    def of(cls, channel: RecordRow, profile: RecordRow, *, comparison: Comparison) -> ProvisionComparison:
+    def of(
+        cls, channel: RecordRow[ChannelDetails], profile: RecordRow[InfrastructureProfileDetails], *, comparison: Comparison
+    ) -> ProvisionComparison:
         return cls.model_construct(
             channel_id=UUID(channel.id),
             infrastructure_profile_id=UUID(profile.id),
@@ -73,8 +75,8 @@ async def compare_provision(
     request: Request, query: Annotated[ComparisonQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """Compare a channel with one infrastructure profile."""
-    channel = await records.require(Channel.KIND, query.channel_id)
-    profile = await records.require(InfrastructureProfile.KIND, query.infrastructure_profile_id)
+    channel = await records.require(Channel, query.channel_id)
+    profile = await records.require(InfrastructureProfile, query.infrastructure_profile_id)
     used = resource_names(channel.details.configuration_json)
     comparison = compare(used, profile.details.configuration_json)
     return Response(ProvisionComparison.of(channel, profile, comparison=comparison))
@@ -88,13 +90,17 @@ async def list_provision_comparisons(
     records: Service[RecordQueries],
 ) -> Response:
     """Compare a channel with every infrastructure profile, by the profile's name."""
-    channel = await records.require(Channel.KIND, channel_id)
-    used, parts = resource_names(channel.details.configuration_json), records.parts(InfrastructureProfile.KIND)
+    channel = await records.require(Channel, channel_id)
+    used, parts = resource_names(channel.details.configuration_json), records.parts(InfrastructureProfile)
     return await array(_selected(channel, part, used=used, query=query) async for part in parts)
 
 
 def _selected(
-    channel: RecordRow, profiles: Iterable[RecordRow], *, used: Sequence[str], query: ComparisonsQuery
+    channel: RecordRow[ChannelDetails],
+    profiles: Iterable[RecordRow[InfrastructureProfileDetails]],
+    *,
+    used: Sequence[str],
+    query: ComparisonsQuery,
 ) -> list[ProvisionComparison]:
     compared = ((profile, compare(used, profile.details.configuration_json)) for profile in profiles)
     return [

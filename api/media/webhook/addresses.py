@@ -8,6 +8,7 @@ from api.kernel.auth import WRITE
 from api.kernel.request import Request
 from domain.kernel.masking import masked
 from domain.record.ports import RecordRow
+from domain.webhook.details import WebhookDetails
 
 
 def address_for(request: Request, url: str) -> str:
@@ -17,7 +18,7 @@ def address_for(request: Request, url: str) -> str:
     return url if may_write else str(masked(url))
 
 
-def webhook_for(request: Request, webhook: RecordRow) -> RecordRow:
+def webhook_for(request: Request, webhook: RecordRow[WebhookDetails]) -> RecordRow[WebhookDetails]:
     """Return the webhook with the address that the caller may see."""
     shown = address_for(request, webhook.details.webhook_url)
     if shown == webhook.details.webhook_url:

@@ -22,8 +22,8 @@ from domain.client.roles import Role
 from domain.kernel.clock import iso
 from domain.kernel.ports import Outcome
 from domain.record.ports import RecordRow
-from domain.webhook.aggregate import Webhook
-from domain.webhook.callback import Callback
+from domain.webhook.callback import ENDPOINT_KINDS
+from domain.webhook.details import EndpointDetails
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookHandlers
 from projections.kernel.database.page import LARGEST
@@ -115,9 +115,8 @@ def _client(request: Request) -> str | None:
     return None if Role.ADMIN in request.caller.roles else request.caller.name
 
 
-async def _endpoints(records: RecordQueries, webhooks: Sequence[UUID]) -> dict[UUID, RecordRow]:
-    rows = await records.linked((kind, str(key)) for key in set(webhooks) for kind in (Webhook.KIND, Callback.KIND))
-    return {UUID(row.id): row for row in rows.values()}
+async def _endpoints(records: RecordQueries, webhooks: Sequence[UUID]) -> dict[UUID, RecordRow[EndpointDetails]]:
+    return {UUID(row.id): row for row in await records.of_kinds(ENDPOINT_KINDS, set(webhooks))}
 
 
 def _next_page(filter: AllDeliveriesFilter, last: Delivery) -> str:

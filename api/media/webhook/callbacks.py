@@ -32,7 +32,7 @@ routes = APIRouter(prefix="/api/webhook", tags=["Webhooks"], route_class=Unstore
 @routes.get("/callback/", dependencies=[READ], response_model=CallbackCollection)
 async def list_callbacks(request: Request, query: Annotated[CallbacksQuery, Query()], records: Service[RecordQueries]) -> Response:
     """The callbacks of all clients or of one, by the time of their creation."""
-    page = await records.page(callback.Callback.KIND, parent=query.client, window=query.window, descending=query.order)
+    page = await records.page(callback.Callback, parent=query.client, window=query.window, descending=query.order)
     return Response(page_body(page, [Callback.of(row) for row in page.results]), headers=next_page(request, page))
 
 
@@ -42,7 +42,7 @@ async def get_callback(
     request: Request, id: UUID, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
 ) -> Response:
     """The callback with this id."""
-    return CALLBACKS.single(await records.find(callback.Callback.KIND, id), id)
+    return CALLBACKS.single(await records.find(callback.Callback, id), id)
 
 
 @routes.put("/{id}/callback/", dependencies=[WRITE], response_model=Callback)

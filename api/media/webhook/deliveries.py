@@ -24,6 +24,7 @@ from api.media.webhook.requests import DeliveriesQuery, RecoverQuery
 from api.media.webhook.routes import find_endpoint
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Outcome
+from domain.webhook.details import EndpointDetails
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookHandlers
 from projections.kernel.database.page import LARGEST
@@ -152,6 +153,6 @@ async def _find(webhook: UUID, key: UUID, deliveries: DeliveryQueries) -> Delive
     return delivery
 
 
-def _check_enabled(webhook: RecordRow) -> None:
+def _check_enabled(webhook: RecordRow[EndpointDetails]) -> None:
     if webhook.details.disabled_at is not None:
         raise Refused(_DISABLED)

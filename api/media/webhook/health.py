@@ -16,6 +16,7 @@ from api.kernel.wire import Instant, Wire
 from api.media.webhook.addresses import webhook_for
 from domain.record.ports import RecordRow
 from domain.webhook.aggregate import Webhook
+from domain.webhook.details import WebhookDetails
 from projections.record.queries import RecordQueries
 from projections.webhook.health import Circuit, EndpointHealth, EndpointHealthQueries
 
@@ -47,7 +48,7 @@ class WebhookHealth(Wire):
     failed: int = Field(description="Number of deliveries that failed finally, among the last 1000 that ended within 24 hours.")
 
     @classmethod
-    def of(cls, row: RecordRow, health: EndpointHealth) -> WebhookHealth:
+    def of(cls, row: RecordRow[WebhookDetails], health: EndpointHealth) -> WebhookHealth:
         return cls.model_construct(
             webhook_id=health.webhook,
             webhook_url=row.details.webhook_url,
@@ -68,7 +69,7 @@ class WebhookHealth(Wire):
 @routes.get("/health", dependencies=[READ], response_model=list[WebhookHealth])
 async def get_webhook_health(request: Request, records: Service[RecordQueries], health: Service[EndpointHealthQueries]) -> Response:
     """The delivery health of each system-wide webhook: failing webhooks first, then those with the most pending deliveries."""
-    rows = {UUID(row.id): row for row in await records.all(Webhook.KIND, without_parent=True)}
+    rows = {UUID(row.id): row for row in await records.all(Webhook, without_parent=True)}
     health_of = (await health.of(list(rows))).values()
     ordered = sorted(health_of, key=lambda state: (state.failing_since is None, -state.failed, -state.pending, str(state.webhook)))
     return Response([WebhookHealth.of(webhook_for(request, rows[state.webhook]), state) for state in ordered])

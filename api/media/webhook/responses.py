@@ -10,7 +10,7 @@ from pydantic import Field
 from api.kernel.wire import Instant, Wire
 from api.media.resource import Resource
 from domain.webhook import aggregate, callback
-from domain.webhook.aggregate import WebhookFamily
+from domain.webhook.details import CallbackDetails, EndpointDetails, WebhookDetails, WebhookFamily
 from domain.webhook.endpoint import Endpoint
 from projections.record.queries import RecordRow
 
@@ -72,7 +72,7 @@ class Callback(Wire):
     disabled_at: Instant | None = Field(description="The time when the callback was disabled; null while it is enabled.")
 
     @classmethod
-    def of(cls, row: RecordRow) -> Callback:
+    def of(cls, row: RecordRow[CallbackDetails]) -> Callback:
         details = row.details
         return cls.model_construct(
             id=UUID(row.id), client=details.client, webhook_url=details.webhook_url, disabled_at=details.disabled_at
@@ -102,20 +102,20 @@ class ForcedNotification(Wire):
     event_id: UUID = Field(description="Id of the Event whose webhooks are called.")
 
 
-def webhook_response(webhook: RecordRow) -> Any:
+def webhook_response(webhook: RecordRow[WebhookDetails]) -> Any:
     """Return the response of the webhook's family."""
     model: type[Wire] = Webhook if webhook.details.family is WebhookFamily.SYSTEM_WIDE else EventWebhook
     return model.model_construct(**_values(webhook))
 
 
-def added_response(webhook: RecordRow, secret: str | None) -> Wire:
+def added_response(webhook: RecordRow[WebhookDetails], secret: str | None) -> Wire:
     """Return the response with the secret of a new webhook."""
     system_wide = webhook.details.family is WebhookFamily.SYSTEM_WIDE
     model: type[Wire] = AddedWebhook if system_wide else AddedEventWebhook
     return model.model_construct(**_values(webhook), secret=secret)
 
 
-def _values(webhook: RecordRow) -> dict[str, Any]:
+def _values(webhook: RecordRow[WebhookDetails]) -> dict[str, Any]:
     details = webhook.details
     return {
         "id": UUID(webhook.id),
@@ -130,9 +130,11 @@ def _values(webhook: RecordRow) -> dict[str, Any]:
     }
 
 
-def endpoint_response(endpoint: RecordRow) -> Any:
+def endpoint_response(endpoint: RecordRow[EndpointDetails]) -> Any:
     """Return the response of a webhook of any family, or of a callback."""
-    return Callback.of(endpoint) if endpoint.kind == callback.Callback.KIND else webhook_response(endpoint)
+    if endpoint.kind == callback.Callback.KIND:
+        return Callback.of(endpoint.whole(callback.Callback))
+    return webhook_response(endpoint.whole(aggregate.Webhook))
 
 
 WEBHOOKS = Resource(aggregate.Webhook, "/api/webhook", webhook_response)

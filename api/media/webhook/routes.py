@@ -30,8 +30,9 @@ from domain.event.aggregate import MediaEvent
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from domain.record.record import Record
-from domain.webhook.aggregate import Webhook, WebhookFamily
-from domain.webhook.callback import Callback, CallbackDetails
+from domain.webhook.aggregate import Webhook
+from domain.webhook.callback import ENDPOINT_KINDS, Callback
+from domain.webhook.details import CallbackDetails, EndpointDetails, WebhookDetails, WebhookFamily
 from domain.webhook.endpoint import Endpoint
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from projections.job.settings import EngineSettingsQueries
@@ -52,7 +53,7 @@ class WebhookCeiling:
     async def admit(self, client: str) -> None:
         """Raise `Forbidden` if the client has reached its limit."""
         most = (await self._settings.of([client]))[client].max_webhooks
-        if most is not None and await self._records.added_by(Webhook.KIND, client, most=most) >= most:
+        if most is not None and await self._records.added_by(Webhook, client, most=most) >= most:
             raise Forbidden(f"the client has added {most} webhooks, which is its limit")
 
 
@@ -115,7 +116,7 @@ async def update_event_webhook(
 @rules(absent=204)
 async def list_webhooks(request: Request, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]) -> Response:
     """The system-wide webhooks, oldest first."""
-    parts = records.parts(Webhook.KIND, order=BY_CREATION, without_parent=True)
+    parts = records.parts(Webhook, order=BY_CREATION, without_parent=True)
     listed = await WEBHOOKS.array([webhook_for(request, webhook) for webhook in part] async for part in parts)
     return Response(status_code=204) if listed.content == [] else listed
 
@@ -129,7 +130,7 @@ async def list_event_webhooks(
     records: Service[RecordQueries],
 ) -> Response:
     """The webhooks of an Event, oldest first."""
-    webhooks = await records.of_parent(Webhook.KIND, event_id)
+    webhooks = await records.of_parent(Webhook, event_id)
     if not webhooks:
         return Response(status_code=204)
     ordered = sorted(webhooks, key=lambda webhook: (webhook.date_created, webhook.id))
@@ -191,18 +192,17 @@ async def force_notification(
     return await executor.execute(MediaEvent.force_notification.on(event_id), invocation=request.invocation)
 
 
-async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> RecordRow | None:
+async def find(key: UUID, family: WebhookFamily, records: RecordQueries) -> RecordRow[WebhookDetails] | None:
     """Return the webhook; None if it belongs to another family."""
-    webhook = await records.find(Webhook.KIND, key)
+    webhook = await records.find(Webhook, key)
     return webhook if webhook is not None and webhook.details.family is family else None
 
 
-async def find_endpoint(request: Request, key: UUID, records: RecordQueries) -> RecordRow:
+async def find_endpoint(request: Request, key: UUID, records: RecordQueries) -> RecordRow[EndpointDetails]:
     """Return a webhook of any family, or a callback of the caller. Raise `NotFound` otherwise."""
-    rows = await records.linked((kind, str(key)) for kind in (Webhook.KIND, Callback.KIND))
-    if not rows:
+    row = next(iter(await records.of_kinds(ENDPOINT_KINDS, [key])), None)
+    if row is None:
         raise NotFound(Webhook.KIND, str(key))
-    row = next(iter(rows.values()))
     if isinstance(row.details, CallbackDetails):
         check_owner(request, row.details.client, what="callback")
     return row
@@ -211,7 +211,7 @@ async def find_endpoint(request: Request, key: UUID, records: RecordQueries) -> 
 async def check_own_callback(request: Request, key: UUID, records: RecordQueries) -> None:
     """Raise an error if this is a callback of another client and the caller is not an admin. The client of a callback never
     changes."""
-    row = await records.find(Callback.KIND, key)
+    row = await records.find(Callback, key)
     if row is not None:
         check_owner(request, row.details.client, what="callback")
 
@@ -234,5 +234,5 @@ def _changes(body: UpdateWebhookRequest) -> WebhookChanges:
     return WebhookChanges(WEBHOOKS.values(body), body.password)
 
 
-def _for(request: Request, webhook: RecordRow | None) -> RecordRow | None:
+def _for(request: Request, webhook: RecordRow[WebhookDetails] | None) -> RecordRow[WebhookDetails] | None:
     return None if webhook is None else webhook_for(request, webhook)

@@ -85,7 +85,7 @@ def _past_states(services: Services) -> Mapping[str, Renderer]:
         return SHAPES[root.KIND](RecordRow.of(root))
 
     async def category(root: Category, moment: Moment) -> Any:
-        owned = await history.at(moment.position).of_owners(CategoryProperty.KIND, [root.key])
+        owned = await history.at(moment.position).of_owners(CategoryProperty, [root.key])
         return responses.Category.of(RecordRow.of(root), owned.get(root.key, ()))
 
     async def chapter_point(root: ChapterPoint, moment: Moment) -> Any:

@@ -23,15 +23,14 @@ class ArchiverStreamDetails(BaseModel):
     streaming_formats: tuple[str, ...] = ()
 
 
-class ArchiverStream(Record):
+class ArchiverStream(Record[ArchiverStreamDetails]):
     """An archiver stream, stored as the archiver reports it: the service itself records and deletes nothing, and nothing
     expires."""
 
     KIND: ClassVar[str] = "archiver_stream"
-    DETAILS: ClassVar[type[BaseModel]] = ArchiverStreamDetails
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def settled(cls, values: Mapping[str, Any], stored: ArchiverStreamDetails | None) -> Mapping[str, Any]:
         check_times(
             values.get("start_time", getattr(stored, "start_time", None)),
             values.get("end_time", getattr(stored, "end_time", None)),

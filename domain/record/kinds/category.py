@@ -15,7 +15,6 @@ class CategoryDetails(BaseModel):
     description: str | None = None
 
 
-class Category(Record):
+class Category(Record[CategoryDetails]):
     KIND: ClassVar[str] = "category"
-    DETAILS: ClassVar[type[BaseModel]] = CategoryDetails
     UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("label",)

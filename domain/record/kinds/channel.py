@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import BaseModel
-
 from domain.channel.channel import ChannelDocument
 from domain.kernel.json_document import Section
 from domain.record.configured import ConfiguredDetails, ConfiguredRecord
@@ -16,7 +14,6 @@ class ChannelDetails(ConfiguredDetails):
     reference_id: str | None = None
 
 
-class Channel(ConfiguredRecord):
+class Channel(ConfiguredRecord[ChannelDetails]):
     KIND: ClassVar[str] = "channel"
-    DETAILS: ClassVar[type[BaseModel]] = ChannelDetails
     SCHEMA: ClassVar[type[Section]] = ChannelDocument

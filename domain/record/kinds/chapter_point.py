@@ -28,23 +28,22 @@ class ChapterPointDetails(BaseModel):
     end_time: str | None = None
 
 
-class ChapterPoint(Record):
+class ChapterPoint(Record[ChapterPointDetails]):
     """A chapter point. It refers to its Event without a link, so the Event can be deleted and restored independently."""
 
     KIND: ClassVar[str] = "chapter_point"
-    DETAILS: ClassVar[type[BaseModel]] = ChapterPointDetails
     LINKS: ClassVar[Mapping[str, str]] = {"parent_id": "chapter_point"}
     PARENT: ClassVar[str] = "event_id"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def settled(cls, values: Mapping[str, Any], stored: ChapterPointDetails | None) -> Mapping[str, Any]:
         if stored is not None and values.get("event_id", stored.event_id) != stored.event_id:
             raise Conflict("the chapter point belongs to another Event")
         check_times(values, stored)
         return values
 
 
-def check_times(values: Mapping[str, Any], stored: Any) -> None:
+def check_times(values: Mapping[str, Any], stored: ChapterPointDetails | None) -> None:
     """Check that a chapter point does not end before it starts. A time from the start of the stream and a date-time cannot be
     compared."""
     start, end = (values.get(name, getattr(stored, name, None)) for name in ("start_time", "end_time"))

@@ -7,10 +7,11 @@ See docs/reference/api/custom-properties.md#unique-pairs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 from uuid import UUID
 
 from pydantic import BaseModel
+from typing_extensions import TypeVar
 
 from domain.kernel.errors import Conflict
 from domain.record.record import Record
@@ -26,22 +27,25 @@ class PropertyDetails(BaseModel):
     value: str | None = None
 
 
-class CustomProperty(Record):
+P = TypeVar("P", bound=PropertyDetails, default=PropertyDetails)
+P_co = TypeVar("P_co", bound=PropertyDetails, covariant=True, default=PropertyDetails)
+
+
+class CustomProperty(Record[P_co], Generic[P_co]):
     """Base class of the properties of each kind of owner."""
 
-    DETAILS: ClassVar[type[BaseModel]] = PropertyDetails
     UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = (("owner_id", "category", "key"),)
     PARENT: ClassVar[str] = "owner_id"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def settled(cls, values: Mapping[str, Any], stored: PropertyDetails | None) -> Mapping[str, Any]:
         """Refuse to move a property to another owner."""
         if stored is not None and values.get("owner_id", stored.owner_id) != stored.owner_id:
             raise Conflict(f"the property belongs to another {cls.LINKS['owner_id'].replace('_', ' ')}")
         return values
 
 
-class CategoryProperty(CustomProperty):
+class CategoryProperty(CustomProperty[PropertyDetails]):
     KIND: ClassVar[str] = "category_property"
     LINKS: ClassVar[Mapping[str, str]] = {"owner_id": "category"}
 
@@ -52,14 +56,13 @@ class DestinationPropertyDetails(PropertyDetails):
     client: str = ""
 
 
-class ChapterPointProperty(CustomProperty):
+class ChapterPointProperty(CustomProperty[PropertyDetails]):
     KIND: ClassVar[str] = "chapter_point_property"
     LINKS: ClassVar[Mapping[str, str]] = {"owner_id": "chapter_point"}
 
 
-class DestinationProperty(CustomProperty):
+class DestinationProperty(CustomProperty[DestinationPropertyDetails]):
     KIND: ClassVar[str] = "destination_property"
-    DETAILS: ClassVar[type[BaseModel]] = DestinationPropertyDetails
     LINKS: ClassVar[Mapping[str, str]] = {"owner_id": "destination"}
 
 

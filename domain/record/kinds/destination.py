@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel
-
 from domain.channel.secrets import SecretMembers
 from domain.destination.targets import FIELD, SECRETS, DestinationConfig, Target
 from domain.kernel.errors import Malformed
@@ -24,17 +22,16 @@ class DestinationDetails(ConfiguredDetails):
     active: bool = False
 
 
-class Destination(ConfiguredRecord):
+class Destination(ConfiguredRecord[DestinationDetails]):
     """A destination. Its target determines the schema of its configuration."""
 
     KIND: ClassVar[str] = "destination"
-    DETAILS: ClassVar[type[BaseModel]] = DestinationDetails
     SCHEMA: ClassVar[type[Section]] = DestinationConfig
     FIELD: ClassVar[str] = FIELD
     MEMBERS: ClassVar[SecretMembers] = SECRETS
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def settled(cls, values: Mapping[str, Any], stored: DestinationDetails | None) -> Mapping[str, Any]:
         """Drop the secrets if the target changes, and deactivate a destination whose tested configuration changes."""
         if stored is None:
             return super().settled(values, None)

@@ -17,6 +17,5 @@ class EventTypeDetails(BaseModel):
     colour: str | None = None
 
 
-class EventType(Record):
+class EventType(Record[EventTypeDetails]):
     KIND: ClassVar[str] = "event_type"
-    DETAILS: ClassVar[type[BaseModel]] = EventTypeDetails

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pydantic import BaseModel
-
 from domain.channel.flow import FlowDocument, required_secrets
 from domain.kernel.json_document import Section
 from domain.record.configured import ConfiguredDetails, ConfiguredRecord
 
 
-class Flow(ConfiguredRecord):
+class Flow(ConfiguredRecord[ConfiguredDetails]):
     KIND: ClassVar[str] = "flow"
-    DETAILS: ClassVar[type[BaseModel]] = ConfiguredDetails
     SCHEMA: ClassVar[type[Section]] = FlowDocument
 
     @classmethod

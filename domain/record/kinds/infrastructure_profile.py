@@ -19,7 +19,6 @@ class InfrastructureProfileDetails(BaseModel):
     configuration_json: str
 
 
-class InfrastructureProfile(Record):
+class InfrastructureProfile(Record[InfrastructureProfileDetails]):
     KIND: ClassVar[str] = "infrastructure_profile"
-    DETAILS: ClassVar[type[BaseModel]] = InfrastructureProfileDetails
     UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("reference_id",)

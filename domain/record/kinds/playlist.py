@@ -13,9 +13,8 @@ class PlaylistDetails(BaseModel):
     name: str
 
 
-class Playlist(Record):
+class Playlist(Record[PlaylistDetails]):
     """A playlist. Items refer to their playlist, which has no list of them, so that items which are added at the same time do
     not conflict."""
 
     KIND: ClassVar[str] = "playlist"
-    DETAILS: ClassVar[type[BaseModel]] = PlaylistDetails

@@ -18,10 +18,9 @@ class PlaylistItemDetails(BaseModel):
     start_time: datetime
 
 
-class PlaylistItem(Record):
+class PlaylistItem(Record[PlaylistItemDetails]):
     """A playlist item. It refers to its Event without a link, so the Event can be deleted and restored independently."""
 
     KIND: ClassVar[str] = "playlist_item"
-    DETAILS: ClassVar[type[BaseModel]] = PlaylistItemDetails
     LINKS: ClassVar[Mapping[str, str]] = {"playlist_id": "playlist"}
     PARENT: ClassVar[str] = "playlist_id"

@@ -14,9 +14,8 @@ class QuietDetails(BaseModel):
     reason: str | None = None
 
 
-class Quiet(Record):
+class Quiet(Record[QuietDetails]):
     """The quiet mode. There is one record for the whole installation. Without it the installation is not quiet."""
 
     KIND: ClassVar[str] = "quiet"
-    DETAILS: ClassVar[type[BaseModel]] = QuietDetails
     ONLY_KEY: Final = "installation"

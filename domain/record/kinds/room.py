@@ -14,6 +14,5 @@ class RoomDetails(BaseModel):
     reference_id: str | None = None
 
 
-class Room(Record):
+class Room(Record[RoomDetails]):
     KIND: ClassVar[str] = "room"
-    DETAILS: ClassVar[type[BaseModel]] = RoomDetails

@@ -22,11 +22,10 @@ class ScheduleDetails(BaseModel):
     active: bool = True
 
 
-class Schedule(Record):
+class Schedule(Record[ScheduleDetails]):
     """A schedule. Its key is `<client>:<name>`. It is active until it is switched off."""
 
     KIND: ClassVar[str] = "schedule"
-    DETAILS: ClassVar[type[BaseModel]] = ScheduleDetails
     PARENT: ClassVar[str] = "client"
 
     @staticmethod

@@ -74,11 +74,10 @@ class SettingDetails(BaseModel):
     setting: Value = None
 
 
-class Setting(Record):
+class Setting(Record[SettingDetails]):
     """A setting. Its key is `<client>:<name>`."""
 
     KIND: ClassVar[str] = "setting"
-    DETAILS: ClassVar[type[BaseModel]] = SettingDetails
     PARENT: ClassVar[str] = "client"
 
     @staticmethod
@@ -91,12 +90,12 @@ class Setting(Record):
         self._check_not_deleted()
         setting = self.settled(changes, self.details).get("setting")
         if setting == self.details.setting and type(setting) is not type(self.details.setting):
-            self._trigger(self._event(1), at=at, setting=setting)
+            self._trigger(self.EVENTS.amended, at=at, setting=setting)
         else:
             super().amend(at, changes)
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def settled(cls, values: Mapping[str, Any], stored: SettingDetails | None) -> Mapping[str, Any]:
         name = values.get("name", getattr(stored, "name", ""))
         if name not in _BOUNDS and speaks_of_credential(name):
             raise Malformed.at("name", "settings are not a place for secrets")

@@ -13,7 +13,6 @@ class TagDetails(BaseModel):
     name: str
 
 
-class Tag(Record):
+class Tag(Record[TagDetails]):
     KIND: ClassVar[str] = "tag"
-    DETAILS: ClassVar[type[BaseModel]] = TagDetails
     UNIQUE: ClassVar[tuple[str | tuple[str, ...], ...]] = ("name",)

@@ -38,15 +38,15 @@ def me(*versions: int, key: str | None = None) -> Invocation:
     return Invocation(Cause.by("me"), frozenset(versions) if versions else None, of)
 
 
-def room(name: str = "Hall") -> RegisterRecord:
+def room(name: str = "Hall") -> RegisterRecord[Any]:
     return RegisterRecord(HALL, Room, {"name": name})
 
 
-def named(name: str) -> AmendRecord:
+def named(name: str) -> AmendRecord[Any]:
     return AmendRecord(HALL, Room, {"name": name})
 
 
-def tag(key: UUID, name: str) -> RegisterRecord:
+def tag(key: UUID, name: str) -> RegisterRecord[Any]:
     return RegisterRecord(key, Tag, {"name": name})
 
 

@@ -17,7 +17,6 @@ from domain.record.handlers import RecordHandlers
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.flow import Flow
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile
-from domain.record.record import Record
 from tests.domain.channel.texts_given import FLOW, PROFILE, SRVA, without
 from tests.domain.memory import Memory
 
@@ -56,7 +55,7 @@ def channel(*encoders: dict[str, Any]) -> dict[str, Any]:
     return {"name": "Main", "configuration_json": json.dumps({"encoders": list(encoders)})}
 
 
-async def secrets_of(memory: Memory, outcome: Outcome[Record]) -> dict[str, str | None]:
+async def secrets_of(memory: Memory, outcome: Outcome[Any]) -> dict[str, str | None]:
     """The decrypted secrets of a record, by the name of their encoder."""
     secrets = outcome.aggregate.details.secrets
     return {

@@ -90,7 +90,7 @@ async def test_a_point_above_that_moves_after_the_look_up_is_looked_at_again(
     await memory.given(point(first), point(right))
     look_up, moves = memory.records.of_parent, [AmendRecord(right, ChapterPoint, {"parent_id": first})]
 
-    async def then_moved(kind: str, parent: object) -> Sequence[RecordRow]:
+    async def then_moved(kind: Any, parent: object) -> Sequence[RecordRow[Any]]:
         rows = await look_up(kind, parent)
         for move in moves:
             await memory.executor.execute(move, invocation=ME)

@@ -16,7 +16,7 @@ from domain.kernel.errors import Malformed, NotFound
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.flow import Flow
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
 from tests.domain.channel.texts_given import FLOW
 from tests.domain.scenario import Fact, Scenario, fact, given
 
@@ -38,11 +38,11 @@ def brought(text: str = TEXT, required: list[str] | None = None, **sent: SecretR
     return SentConfiguration(text, given_places, separated.holders, separated.nulls, required or ())
 
 
-def no_record(kind: type[Record], *since: Fact) -> Scenario[Record]:
+def no_record(kind: type[Any], *since: Fact) -> Scenario[Any]:
     return given(kind, KEY, *since)
 
 
-def a_channel(*since: Fact, **secrets: SecretRef) -> Scenario[Record]:
+def a_channel(*since: Fact, **secrets: SecretRef) -> Scenario[Any]:
     stored = {{"a": A, "b": B}[name]: ref for name, ref in secrets.items()}
     return given(Channel, KEY, fact(REGISTERED, name="One", configuration_json=TEXT, secrets=stored), *since)
 
@@ -51,7 +51,7 @@ def amend(**changes: Any) -> AmendRecord:
     return AmendRecord(KEY, Channel, changes)
 
 
-def holds(record: Record | None) -> set[int]:
+def holds(record: Any) -> set[int]:
     assert record is not None
     return {secret.int for secret in record.secrets()}
 
@@ -184,7 +184,7 @@ def at(host: str, secret: SecretRef | None = None) -> SentConfiguration:
 
 def test_a_secret_does_not_go_to_another_address() -> None:
     was = fact(REGISTERED, name="One", configuration_json=AT % "a.test/1", secrets={RAMP % "a.test/1": ref(1)})
-    channel: Scenario[Record] = given(Channel, KEY, was)
+    channel: Scenario[Any] = given(Channel, KEY, was)
     assert holds(channel.when(amend(configuration_json=at("a.test/2"))).after) == {1}
     refused = channel.when(amend(configuration_json=at("b.test/1"))).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["configurationJson.rampServers[0].apiKey"]

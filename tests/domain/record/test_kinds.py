@@ -11,7 +11,7 @@ import pytest
 from domain.kernel.errors import Malformed
 from domain.record.kinds.archiver_stream import ArchiverStream
 from domain.record.kinds.playlist import Playlist
-from domain.record.record import AmendRecord, Record, RegisterRecord
+from domain.record.record import AmendRecord, RegisterRecord
 from tests.domain.scenario import NOW, Scenario, fact, given
 
 KEY = str(UUID(int=7))
@@ -27,30 +27,30 @@ RECORDING: dict[str, Any] = {
 }
 
 
-def a_recording() -> Scenario[Record]:
+def a_recording() -> Scenario[Any]:
     return given(ArchiverStream, 7, fact(STREAM_REGISTERED, **RECORDING))
 
 
 def test_only_a_new_playlist_needs_a_name() -> None:
-    new: Scenario[Record] = given(Playlist, KEY)
+    new: Scenario[Any] = given(Playlist, KEY)
     refused = new.when(RegisterRecord(KEY, Playlist, {})).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["name"]
-    existing: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"))
+    existing: Scenario[Any] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"))
     existing.when(RegisterRecord(KEY, Playlist, {})).then_nothing()
     existing.when(RegisterRecord(KEY, Playlist, {"name": "Worst of"})).then(fact(PLAYLIST_AMENDED, name="Worst of"))
-    gone: Scenario[Record] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"), fact(PLAYLIST_DELETED))
+    gone: Scenario[Any] = given(Playlist, KEY, fact(PLAYLIST_REGISTERED, name="Best of"), fact(PLAYLIST_DELETED))
     gone.when(RegisterRecord(KEY, Playlist, {})).then_refused(Malformed)
 
 
 def test_a_recording_may_end_when_it_starts() -> None:
-    new: Scenario[Record] = given(ArchiverStream, 7)
+    new: Scenario[Any] = given(ArchiverStream, 7)
     values = {**RECORDING, "end_time": NOW}
     stream = new.when(RegisterRecord(7, ArchiverStream, values)).then(fact(STREAM_REGISTERED, **values))
     assert (stream.id, stream.details.uploaded, stream.details.streaming_formats) == ("archiver_stream:7", False, ())
 
 
 def test_a_recording_does_not_end_before_it_starts() -> None:
-    new: Scenario[Record] = given(ArchiverStream, 7)
+    new: Scenario[Any] = given(ArchiverStream, 7)
     refused = new.when(RegisterRecord(7, ArchiverStream, {**RECORDING, "end_time": NOW - HOUR})).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["endTime"]
 

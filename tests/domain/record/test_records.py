@@ -21,11 +21,11 @@ ROOM_REGISTERED, ROOM_AMENDED, ROOM_DELETED, ROOM_RESTORED = Room.EVENTS
 TAG_REGISTERED, TAG_AMENDED, TAG_DELETED, _ = Tag.EVENTS
 
 
-def no_room() -> Scenario[Record]:
+def no_room() -> Scenario[Any]:
     return given(Room, KEY)
 
 
-def a_room(*since: Fact) -> Scenario[Record]:
+def a_room(*since: Fact) -> Scenario[Any]:
     return given(Room, KEY, fact(ROOM_REGISTERED, name="Hall"), *since)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from domain.kernel.errors import Malformed
 from domain.record.kinds.setting import EngineSettings, Setting
-from domain.record.record import Record, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.scenario import Scenario, fact, given
 
 REGISTERED, AMENDED, _, _ = Setting.EVENTS
@@ -18,11 +18,11 @@ def put(name: str, value: Any) -> RegisterRecord:
     return RegisterRecord(Setting.key_of("admin", name), Setting, {"client": "admin", "name": name, "setting": value})
 
 
-def new() -> Scenario[Record]:
+def new() -> Scenario[Any]:
     return given(Setting, "admin:x")
 
 
-def existing(name: str, value: Any) -> Scenario[Record]:
+def existing(name: str, value: Any) -> Scenario[Any]:
     return given(Setting, Setting.key_of("admin", name), fact(REGISTERED, client="admin", name=name, setting=value))
 
 

@@ -14,7 +14,8 @@ from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFail
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
 from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
-from domain.webhook.aggregate import Webhook, WebhookFamily
+from domain.webhook.aggregate import Webhook
+from domain.webhook.details import WebhookFamily
 from domain.webhook.endpoint import encode_secret
 from domain.webhook.handlers import WebhookChanges, WebhookHandlers
 from tests.domain.memory import Memory

@@ -12,8 +12,9 @@ import pytest
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import Malformed, NotFound
 from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
-from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
+from domain.webhook.aggregate import Webhook, extra_headers
 from domain.webhook.commands import RotateSecret
+from domain.webhook.details import WebhookDetails
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 KEY = UUID(int=7)

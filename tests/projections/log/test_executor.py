@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -31,15 +32,15 @@ from tests.projections.log.helpers import appenders, interrupted, log_locked, lo
 ME = Cause.by("tester")
 
 
-def room(key: object, name: str) -> RegisterRecord:
+def room(key: object, name: str) -> RegisterRecord[Any]:
     return RegisterRecord(str(key), Room, {"name": name})
 
 
-def named(key: object, name: str) -> AmendRecord:
+def named(key: object, name: str) -> AmendRecord[Any]:
     return AmendRecord(str(key), Room, {"name": name})
 
 
-async def do(at: Core, command: Command[Record]) -> Record:
+async def do(at: Core, command: Command[Any]) -> Any:
     return (await at.executor.execute(command, invocation=Invocation.by("tester"))).aggregate
 
 

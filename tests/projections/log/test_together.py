@@ -148,7 +148,7 @@ async def test_a_category_with_as_many_properties_as_go_at_once_is_deleted_in_on
         new = [RegisterRecord(key, CategoryProperty, {**values, "key": str(key)}) for key in keys[start : start + 1000]]
         await inner.executor.execute(fixed(*new), invocation=Invocation(ME))
     before = whole(database_url)
-    gone = [*(DeleteRecord(key, CategoryProperty) for key in keys), DeleteRecord(owner, Category)]
+    gone: list[Command[Any]] = [*(DeleteRecord(key, CategoryProperty) for key in keys), DeleteRecord(owner, Category)]
     await inner.executor.execute(fixed(*gone), invocation=Invocation(ME))
     assert whole(database_url) == before + MAX_AT_ONCE + 2
     assert rows(database_url, "SELECT count(*) FROM links") == [(0,)]

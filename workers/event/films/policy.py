@@ -64,7 +64,7 @@ class StopCaptures:
         return event is not None and _is_open(event.details) and await self._is_asked_for(event.details.flow_id)
 
     async def _is_asked_for(self, flow_id: UUID | None) -> bool:
-        flow = None if flow_id is None else await self._records.find(Flow.KIND, flow_id)
+        flow = None if flow_id is None else await self._records.find(Flow, flow_id)
         return flow is not None and flow_configuration(flow.details.configuration_json).capture_on_stop
 
 

@@ -163,7 +163,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
         """Return deliveries for existing callbacks. For a disabled one they are inserted as failed, so that they can be
         recovered."""
         named = {callback.id for notice in notices for callback in notice.callbacks}
-        existing = {UUID(row.id): row.details for row in await self._records.by_ids(Callback.KIND, named)}
+        existing = {UUID(row.id): row.details for row in await self._records.by_ids(Callback, named)}
         return [
             NewDelivery(
                 callback.id,

@@ -11,8 +11,9 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.kernel.errors import DecryptionFailed
-from domain.webhook.aggregate import Webhook, WebhookDetails, extra_headers
-from domain.webhook.callback import Callback, CallbackDetails, split_user_info
+from domain.webhook.aggregate import Webhook, extra_headers
+from domain.webhook.callback import ENDPOINT_KINDS, Callback, split_user_info
+from domain.webhook.details import CallbackDetails, EndpointDetails, WebhookDetails
 from domain.webhook.endpoint import PREVIOUS, SIGNING, decode_secret
 from projections.record.queries import RecordQueries, RecordRow
 from projections.vault.vault import Vault
@@ -55,19 +56,19 @@ class EndpointConfigs:
 
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
         """Return the configurations of the webhooks that exist and whose secrets can be decrypted."""
-        rows = await self._records.linked((kind, str(webhook)) for kind in (Webhook.KIND, Callback.KIND) for webhook in webhooks)
-        configs = await asyncio.gather(*map(self._decrypt, rows.values()))
-        return {UUID(row.id): config for row, config in zip(rows.values(), configs, strict=True) if config is not None}
+        rows = await self._records.of_kinds(ENDPOINT_KINDS, webhooks)
+        configs = await asyncio.gather(*map(self._decrypt, rows))
+        return {UUID(row.id): config for row, config in zip(rows, configs, strict=True) if config is not None}
 
-    async def _decrypt(self, row: RecordRow) -> EndpointConfig | None:
+    async def _decrypt(self, row: RecordRow[EndpointDetails]) -> EndpointConfig | None:
         try:
             return await self._config(row)
         except DecryptionFailed:
             _log.error("the secrets of webhook %s cannot be decrypted", row.id)
             return None
 
-    async def _config(self, row: RecordRow) -> EndpointConfig:
-        details: WebhookDetails | CallbackDetails = row.details
+    async def _config(self, row: RecordRow[EndpointDetails]) -> EndpointConfig:
+        details = row.details
         owner = (Callback if isinstance(details, CallbackDetails) else Webhook).stream(row.id)
         reads = (self._vault.read(ref.reference, owner=owner) for ref in details.secrets.values())
         opened = zip(details.secrets, await asyncio.gather(*reads), strict=True)

@@ -78,5 +78,5 @@ class Probe:
         return config if config is None or latest is None else await self._configs.with_url(config, latest[0], job=latest[1])
 
     async def _sample(self, webhook: UUID) -> str:
-        callback = await self._records.find(Callback.KIND, webhook)
+        callback = await self._records.find(Callback, webhook)
         return self._samples(None if callback is None else callback.details.client)

@@ -14,7 +14,7 @@ from domain.record.ports import RecordRow
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 
 
-def point(number: int, parent: int | None, start: str = "00:00:00") -> RecordRow:
+def point(number: int, parent: int | None, start: str = "00:00:00") -> RecordRow[ChapterPointDetails]:
     parent_id = None if parent is None else UUID(int=parent)
     details = ChapterPointDetails(event_id=UUID(int=99), parent_id=parent_id, start_time=start)
     return RecordRow(ChapterPoint.KIND, str(UUID(int=number)), 1, details, NOON, NOON)

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from api.engine.job_log_text import record
 from api.wiring.core import Core
 from domain.kernel.mapper import EventMapper
+from domain.webhook.callback import Callback
 from domain.webhook.endpoint import SIGNING, decode_secret
 from projections.job.history import JobHistory
 from projections.webhook.keys import Source
@@ -35,7 +36,7 @@ def sending(inner: Core, database_url: str, clock: HandClock) -> Sending:
 
 
 async def signing_key(sending: Sending, callback: str) -> bytes:
-    [row] = await sending.records.by_ids("callback", [callback])
+    [row] = await sending.records.by_ids(Callback, [callback])
     secret = await sending.vault.read(row.details.secrets[SIGNING].reference, owner=f"callback:{callback}")
     assert secret is not None
     return decode_secret(secret)
