@@ -17,11 +17,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 import uvloop
 
 from api.cli.run.serving import BACKLOG, server_config, tune_garbage_collector
-from api.http.connection_limits import Connections
-from api.http.connections import LimitedServer
+from api.guards.limits import Connections
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.product import build
 from api.wiring.settings import Settings
@@ -61,7 +61,7 @@ async def _serve(kind: str, *, url: str, home: Path) -> None:
             listening.bind(("127.0.0.1", 0))
             listening.listen(BACKLOG)
             print(listening.getsockname()[1], flush=True)
-            await LimitedServer(server_config(app, Connections(), seconds=5)).serve(sockets=[listening])
+            await uvicorn.Server(server_config(app, Connections(), seconds=5)).serve(sockets=[listening])
 
 
 def main() -> None:

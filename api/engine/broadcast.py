@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from api.engine.surface import Strangers
-from api.http.seats import OwnSeats, Seats
+from api.guards.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
 from domain.kernel.errors import Unavailable
 from domain.kernel.inside import Inside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from api.http.proxies import share_of
+from api.guards.proxies import share_of
 from api.http.request import Caller
 from api.http.sse import Subscriber
 from api.kernel.auth import READ, Role

@@ -15,9 +15,9 @@ from api.engine.job_log_text import record
 from api.engine.requests import EngineModel
 from api.engine.responses import LogRecord
 from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
+from api.guards.seats import OwnSeats, Seats
 from api.http.response import Response
 from api.http.routing import OPEN, Service, rules
-from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
 from api.http.streaming import EVENT_STREAM
 from api.kernel.pages import next_link

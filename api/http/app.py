@@ -20,6 +20,8 @@ from starlette import requests
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.guards.large_bodies import LargeBodies
+from api.guards.unsent import UnsentBodies
 from api.http.body import Disconnected
 from api.http.caching import NOSNIFF, UP_TO_THE_RESPONSE, Caching, caching_of
 from api.http.cross_origin import CrossOrigin
@@ -27,7 +29,6 @@ from api.http.docs_page import docs_router
 from api.http.endpoint import Endpoint
 from api.http.errors import FailureOf, HttpError, MethodNotAllowed, NoSuchPath, failure_of
 from api.http.incoming import Pieces
-from api.http.large_bodies import LargeBodies
 from api.http.metrics import Meter, RequestMetrics
 from api.http.openapi import ApiDescription, corrected
 from api.http.parsing import JsonParser, invalid, parse_json
@@ -38,7 +39,6 @@ from api.http.response import Document, Response
 from api.http.routing import Respond, Route
 from api.http.streaming import OpenStreams
 from api.http.surface import Surface
-from api.http.unsent import UnsentBodies
 
 Hook = Callable[[], Awaitable[None]]
 Services = Mapping[Any, object]

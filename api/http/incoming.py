@@ -7,17 +7,10 @@ from collections.abc import AsyncIterator, MutableMapping
 from contextlib import suppress
 from typing import Any, Final
 
+from api.guards.application import LINGER, LONG_BODY
 from api.http.body import Disconnected, Receive
 from api.http.errors import HttpError
 
-LONG_BODY: Final = "medialedger.long-body"
-"""In the scope's extensions: a function after which the body may take any time, as long as something comes."""
-LINGER: Final = "medialedger.linger"
-"""In the scope's extensions: a function that closes the connection when the rest of a body is not wanted. What still comes is
-dropped for a moment, so that the client sees the answer."""
-
-REST: Final = "medialedger.rest"
-"""In the scope: what was left of a body that had come to its end when its client left."""
 _SHORT: Final = 256 * 1024
 _MOMENT: Final = 0.5
 
@@ -50,9 +43,7 @@ class Pieces:
             while not self.complete:
                 message = await self._next(stop)
                 if message["type"] == "http.disconnect":
-                    if REST not in self._scope:
-                        raise Disconnected
-                    message = {"body": self._scope[REST]}
+                    raise Disconnected
                 self.complete = not message.get("more_body", False)
                 if message.get("body"):
                     yield message["body"]

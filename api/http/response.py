@@ -12,12 +12,12 @@ from pydantic_core import to_json
 from starlette import responses
 from starlette.types import Receive, Scope, Send
 
+from api.guards.application import REASON
+from api.guards.unsent import PIECE
 from api.http import content_coding as coding
 from api.http.header_lists import entity_tags, is_any, whole
 from api.http.request import IF_NONE_MATCH, SCOPE, Request
-from api.http.status_line import REASON
 from api.http.streaming import close_stream
-from api.http.unsent import PIECE
 
 JSON_TYPE = "application/json"
 HTML: Final = "text/html; charset=utf-8"
@@ -118,7 +118,7 @@ class Response(responses.Response):
         if payload is not None and stream is not None:
             await close_stream(stream)
         if self.reason is not None and (word := scope.get("extensions", {}).get(REASON)) is not None:
-            word(scope, self.reason)
+            word(self.reason)
         if stream is None:
             self.content, self.body = None, b""  # a client that does not read keeps what is sent, and nothing else
         await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from api.guards.seats import Seats
 from api.http.response import Response
-from api.http.seats import Seats
 from api.http.streaming import EVENT_STREAM
 
 SILENCE: Final = 15.0

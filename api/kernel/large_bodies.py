@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api.http.large_bodies import LargeBodies
+from api.guards.large_bodies import LargeBodies
 from domain.kernel.errors import Unavailable
 from projections.kernel.database.fair_queue import PATIENCE, FairQueue
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.requests import empty_receive, empty_send
 from starlette.types import Receive, Send
 
+from api.guards.proxies import share_of
 from api.http import request as http
-from api.http.proxies import share_of
 from api.http.request import ANONYMOUS, Caller, Scope
 from api.kernel.tracing import sent_trace_parent
 from domain.kernel.cause import ActorKind, Cause, usual_kind

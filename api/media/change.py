@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
 
+from api.guards.seats import OwnSeats, Seats
 from api.http.errors import BadRequest
 from api.http.response import Response
 from api.http.routing import Service, rules
-from api.http.seats import OwnSeats, Seats
 from api.http.sse import AWAY, Subscriber, SubscriberLimit, event_stream
 from api.http.streaming import EVENT_STREAM
 from api.kernel.auth import READ, Role

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from api.http.proxies import share_of
+from api.guards.application import CLOSE
+from api.guards.proxies import share_of
 from api.http.request import Request
-from api.http.unsent import EXTENSION
 from domain.kernel.errors import Unavailable
 from workers.kernel.fair_places import FairPlaces, NoPlace, Place
 from workers.ports.media import MediaSource, OpenMedia
@@ -24,7 +24,7 @@ class Readers:
     async def open(self, source: MediaSource, path: str, *, request: Request) -> OpenMedia | None:
         """Open a file; None if it does not exist. The caller closes it. Raise `Unavailable` if there is no place."""
         client = request.scope.get("client")
-        close = request.scope.get("extensions", {}).get(EXTENSION)
+        close = request.scope.get("extensions", {}).get(CLOSE)
         try:
             place = self.places.take(share_of(client[0]) if client else "", close)
         except NoPlace:

@@ -14,11 +14,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, TextIO
 
+from api.guards.hosts import Hosts, host_name
+from api.guards.limits import ConnectionLimits, Connections
+from api.guards.proxies import Proxies
 from api.http.app import Application
-from api.http.connection_limits import ConnectionLimits, Connections
 from api.http.cross_origin import CrossOrigin
-from api.http.hosts import Hosts, host_name
-from api.http.proxies import Proxies
 from api.http.request import Caller
 from api.kernel.api_keys import new_api_key
 from api.kernel.app import build as build_application

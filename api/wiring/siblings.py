@@ -6,7 +6,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from api.http.seats import OwnSeats, Seats
+from api.guards.seats import OwnSeats, Seats
 from api.operations.metrics import Snapshot, of_process, snapshot
 from api.speke.rate import PER_SECOND, TokenBuckets
 

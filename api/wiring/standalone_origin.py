@@ -10,10 +10,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from api.guards.limits import Connections
+from api.guards.proxies import Proxies
 from api.http import app as http
 from api.http.app import Application
-from api.http.connection_limits import Connections
-from api.http.proxies import Proxies
 from api.http.request import Caller
 from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of

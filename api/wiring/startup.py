@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
-    from api.http.connection_limits import Connections  # a process of workers has no server
+    from api.guards.limits import Connections  # a process of workers has no server
 
 LOST_KEY: Final = "see docs/how-to/when-a-master-key-is-lost.md"
 AsgiApplication = Callable[[Any, Any, Any], Awaitable[None]]

@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from api.guards.limits import Connections
 from api.http import app as http
 from api.http.app import Application
-from api.http.connection_limits import Connections
 from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog

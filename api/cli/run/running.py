@@ -60,8 +60,8 @@ def _warn_of_unknown(settings: Settings) -> None:
 
 
 def set_up_log(settings: Settings) -> None:
-    """Log to stderr, as one JSON object per line or as text for people. uvicorn's messages about its start and end repeat ours, so
-    they are dropped."""
+    """Log to stderr, as one JSON object per line or as text for people. uvicorn's messages about its start and end repeat ours, and
+    any client can cause its warnings about other protocols, so both are dropped."""
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if as_text(settings.log_format, sys.stderr) else JsonFormatter())
     level = settings.log_level
@@ -71,8 +71,8 @@ def set_up_log(settings: Settings) -> None:
         logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # so does the breaker of the database
     server = logging.getLogger("uvicorn.error")
     server.addFilter(_is_not_a_cancelled_request)
-    if level == "INFO":
-        server.setLevel(logging.WARNING)
+    if level in ("INFO", "WARNING"):
+        server.setLevel(logging.ERROR)
 
 
 def _is_not_a_cancelled_request(record: logging.LogRecord) -> bool:

@@ -18,8 +18,8 @@ from api.cli.run.limits import collect_seldom, raise_descriptor_limit
 from api.cli.run.ready import print_ready, print_status
 from api.cli.run.sockets import bound_sockets, with_duplicates
 from api.cli.run.stop_signals import StopSignals
-from api.http.connection_limits import Connections
-from api.http.connections import LimitedConfig, LimitedServer
+from api.guards.connection import GuardedConfig
+from api.guards.limits import Connections
 from api.wiring.settings import Settings
 from api.wiring.startup import AsgiApplication, Runnable, StartError
 from projections.kernel.background_task import start_task
@@ -38,12 +38,13 @@ class Build(Protocol):
     def __call__(self, settings: Settings, database: str, /, *, owner: str) -> Awaitable[Runnable]: ...
 
 
-class Server(LimitedServer):
+class Server(uvicorn.Server):
     """The uvicorn server without its signal handlers, and with a callback when it listens. Those handlers would raise the signals
     again at the end of the server, before the product and the database are stopped."""
 
-    def __init__(self, config: uvicorn.Config, *, listening: Callable[[], None]) -> None:
+    def __init__(self, config: GuardedConfig, *, listening: Callable[[], None]) -> None:
         super().__init__(config)
+        self._connections = config.connections
         self._listening = listening
 
     @contextmanager
@@ -64,11 +65,11 @@ class Server(LimitedServer):
         moment, and does not repeat a POST."""
         for server in self.servers:
             server.close()
-        self.answer_last()
+        self._connections.answer_last()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.server_state.connections:  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)  # uvicorn has no event for it
+                while self._connections.open:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
         self.drain()
 
 
@@ -135,8 +136,8 @@ def tune_garbage_collector() -> None:
     collect_seldom()
 
 
-def server_config(app: AsgiApplication, connections: Connections, *, seconds: int) -> uvicorn.Config:
-    return LimitedConfig(
+def server_config(app: AsgiApplication, connections: Connections, *, seconds: int) -> GuardedConfig:
+    return GuardedConfig(
         app,
         connections,
         interface="asgi3",

@@ -23,8 +23,8 @@ from api.cli.run.ready import print_ready, print_status, working_text
 from api.cli.run.serving import Ready, no_further_step
 from api.cli.run.sockets import bound_sockets
 from api.cli.run.stop_signals import StopSignals
-from api.http.connection_limits import ConnectionLimits
-from api.http.seats import OwnSeats
+from api.guards.limits import ConnectionLimits
+from api.guards.seats import OwnSeats
 from api.operations.metrics import Snapshot, of_process, snapshot, total, without_gauges
 from api.speke.rate import TokenBuckets
 from api.wiring.settings import Settings

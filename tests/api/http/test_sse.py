@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from api.http.seats import OwnSeats
+from api.guards.seats import OwnSeats
 from api.http.sse import FULL, Subscriber, SubscriberLimit
 
 BEAT = b"beat"

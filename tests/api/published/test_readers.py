@@ -12,9 +12,9 @@ import pytest
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
+from api.guards.limits import ConnectionLimits
+from api.guards.proxies import Proxies
 from api.http.app import build
-from api.http.connection_limits import ConnectionLimits
-from api.http.proxies import Proxies
 from api.http.request import Request
 from api.http.response import Response
 from api.http.routing import OPEN
@@ -24,8 +24,8 @@ from api.kernel.surfaces import OPERATIONS
 from api.published.file_response import file_response
 from api.published.readers import Readers
 from api.published.surface import PublishedMediaRoute
+from tests.api.guards.test_connections import Listening
 from tests.api.http.conftest import toy as toy
-from tests.api.http.test_connections import Listening
 from tests.api.http.toy import Toy
 from workers.adapters.media_directory import MediaDirectory
 from workers.kernel.fair_places import FairPlaces

@@ -9,7 +9,7 @@ import uvloop
 
 from api.cli.run.serving import Server, server_config
 from api.cli.run.sockets import ACCEPTED_AT_ONCE
-from api.http.connection_limits import ConnectionLimits, Connections
+from api.guards.limits import ConnectionLimits, Connections
 from tests.api.http.toy import Toy
 
 WAITING = 100

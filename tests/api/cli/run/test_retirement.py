@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api.cli.run.serving import Server, server_config
-from api.http.connection_limits import ConnectionLimits, Connections
+from api.guards.limits import ConnectionLimits, Connections
 
 _REQUEST = b"POST /thing HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"
 

@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 from api.cli.run.database import start_database
 from api.cli.run.home import create_home, lock_home
 from api.cli.run.serving import serve
-from api.http.connection_limits import Connections
+from api.guards.limits import Connections
 from api.http.streaming import EVENT_STREAM, OpenStreams
 from api.kernel.request import Request
 from api.wiring.settings import Settings

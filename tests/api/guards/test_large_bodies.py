@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.http.large_bodies import is_large
+from api.guards.large_bodies import is_large
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from api.http.connection_limits import ConnectionLimits
-from api.http.proxies import Proxies
-from tests.api.http.test_connections import GET, KEY, Listening, _answer
+from api.guards.limits import ConnectionLimits
+from api.guards.proxies import Proxies
+from tests.api.guards.test_connections import GET, KEY, Listening, _answer
 from tests.api.http.toy import Toy
 
 PROXY = Proxies((ip_network("127.0.0.1"), ip_network("10.0.0.0/8")))

@@ -10,17 +10,18 @@ import pytest
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
-from api.http.connection_limits import ConnectionLimits
-from api.http.connections import LimitedConnection, drop_unsent
+from api.guards.application import CLOSE
+from api.guards.connection import GuardedConnection
+from api.guards.limits import ConnectionLimits
+from api.guards.unsent import PIECE, NoRoom, UnsentBodies
 from api.http.response import Response
 from api.http.routing import OPEN
-from api.http.unsent import EXTENSION, PIECE, NoRoom, UnsentBodies
 from api.kernel.app import build
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
 from domain.kernel.encryption import KeyedHash
 from projections.kernel.sizes import MIB
-from tests.api.http.test_connections import Listening
+from tests.api.guards.test_connections import Listening
 from tests.api.http.toy import Toy, authenticate
 
 LARGE = 20 * PIECE
@@ -34,7 +35,7 @@ class Client:
         self.closed = False
         self._allowed = 0
         self._news = asyncio.Event()
-        self.scope: dict[str, Any] = {"extensions": {EXTENSION: self.close}}
+        self.scope: dict[str, Any] = {"extensions": {CLOSE: self.close}}
 
     def take(self, pieces: int = 1) -> None:
         self._allowed += pieces
@@ -157,18 +158,18 @@ async def test_a_hundred_clients_that_do_not_read_hold_no_more_than_allowed(serv
     for _, writer in clients:
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(b"GET /api/large HTTP/1.1\r\nHost: x\r\n\r\n")
-    connections: list[LimitedConnection] = []
+    connections: list[GuardedConnection] = []
 
     def all_answered() -> bool:
-        connections[:] = [each for each in server.server_state.connections if isinstance(each, LimitedConnection)]
-        return len(connections) == 100 and all(each.cycle is not None and each.cycle.response_started for each in connections)
+        connections[:] = server.guards()
+        return len(connections) == 100 and all(each._output.has_begun or each._idle_since for each in connections)
 
     await server.until(all_answered)
     assert sum(each.unsent for each in connections) < 100 * 4 * PIECE
     now = asyncio.get_running_loop().time()
     server.later(0)
-    drop_unsent(connections, now=now + 2)
-    assert sum(each.unsent for each in connections if not each.transport.is_closing()) <= 1_000_000
+    server.counted.drop_unsent(now + 2)
+    assert sum(each.unsent for each in connections if not each.is_closing()) <= 1_000_000
     for _, writer in clients:
         writer.close()
 

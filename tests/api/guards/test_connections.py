@@ -8,11 +8,12 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+import uvicorn
 
-from api.http.connection_limits import ConnectionLimits, Connections
-from api.http.connections import LimitedConfig, LimitedConnection, LimitedServer
-from api.http.hosts import Hosts
-from api.http.proxies import Proxies
+from api.guards.connection import GuardedConfig, GuardedConnection
+from api.guards.hosts import Hosts
+from api.guards.limits import ConnectionLimits, Connections
+from api.guards.proxies import Proxies
 from tests.api.http.toy import ID, SECRET, Toy
 
 KEY = f"API-KEY: {SECRET}\r\n".encode()
@@ -21,10 +22,10 @@ LIMITS = ConnectionLimits(connections=20, per_address=10)
 Server = Callable[[ConnectionLimits], Awaitable["Listening"]]
 
 
-class Listening(LimitedServer):
+class Listening(uvicorn.Server):
     def __init__(self, toy: Toy, limits: ConnectionLimits, *, proxies: Proxies | None = None) -> None:
         self.counted = Connections(limits, proxies=proxies)
-        super().__init__(LimitedConfig(toy.app, self.counted, port=0, lifespan="off", log_level="critical", access_log=False))
+        super().__init__(GuardedConfig(toy.app, self.counted, port=0, lifespan="off", log_level="critical", access_log=False))
         self.ready = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -42,9 +43,11 @@ class Listening(LimitedServer):
     def later(self, seconds: float) -> None:
         """Let the server handle its connections as if this time had passed."""
         now = asyncio.get_running_loop().time() + seconds
-        for connection in list(self.server_state.connections):
-            assert isinstance(connection, LimitedConnection)
+        for connection in self.guards():
             connection.check(now)
+
+    def guards(self) -> list[GuardedConnection]:
+        return [connection for part in self.counted.parts for connection in part]
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
@@ -68,21 +71,16 @@ async def server(toy: Toy) -> AsyncIterator[Listening]:
 
 async def test_connections_that_were_opened_at_once_are_closed_one_after_the_other(server: Listening) -> None:
     """Each within a second, and gone from what is looked at when it is closed."""
-    config = server.config
-    assert isinstance(config, LimitedConfig)
     opened = [await server.connect() for _ in range(10)]
-    await server.until(lambda: len(server.server_state.connections) == 10)
-    assert [len(part) for part in config.open] == [1] * 10
-    for part in config.open:
-        [connection] = part
-        connection._head_since = asyncio.get_running_loop().time() - LIMITS.head_seconds - 1
-    remaining = list[int]()
-    for tick in range(10):
-        await server.on_tick(tick)
-        remaining.append(sum(not connection.transport.is_closing() for part in config.open for connection in part))
+    await server.until(lambda: server.counted.open == 10)
+    assert [len(part) for part in server.counted.parts] == [1] * 10
+    now, remaining = asyncio.get_running_loop().time() + LIMITS.head_seconds + 1, list[int]()
+    for turn in range(10):
+        server.counted.look(turn, now)
+        remaining.append(sum(not connection.is_closing() for connection in server.guards()))
     assert remaining == sorted(remaining, reverse=True)
     assert remaining[-1] == 0
-    await server.until(lambda: not any(config.open))
+    await server.until(lambda: not server.counted.open)
     for _, writer in opened:
         writer.close()
 
@@ -189,7 +187,7 @@ async def test_endless_trailers_are_refused(server: Listening) -> None:
 
 async def test_a_connection_that_says_nothing_is_closed_without_an_answer(server: Listening) -> None:
     reader, writer = await server.connect()
-    await server.until(lambda: len(server.server_state.connections) == 1)
+    await server.until(lambda: server.counted.open == 1)
     server.later(9)
     assert not reader.at_eof()
     server.later(11)
@@ -203,7 +201,7 @@ async def test_a_head_that_does_not_end_is_refused(server: Listening, sent: byte
     writer.write(sent)
     if sent.startswith(GET):
         assert (await _answer(reader))[0] == 200
-    await server.until(lambda: any(each._head_bytes for each in server.server_state.connections))  # type: ignore[union-attr]
+    await server.until(lambda: any(each._head_bytes for each in server.guards()))
     server.later(11)
     assert (await _answer(reader))[0] == 408
     assert await reader.read() == b""
@@ -215,7 +213,7 @@ async def test_empty_lines_do_not_keep_a_connection(server: Listening) -> None:
     writer.write(GET + b"\r\n")
     assert (await _answer(reader))[0] == 200
     writer.write(b"\r\n")
-    await server.until(lambda: any(each._head_bytes for each in server.server_state.connections))  # type: ignore[union-attr]
+    await server.until(lambda: any(each._head_bytes for each in server.guards()))
     server.later(11)
     assert (await _answer(reader))[0] == 408
     writer.close()
@@ -239,12 +237,11 @@ async def test_a_body_that_drips_is_refused_after_the_time_for_all_of_it(server:
     reader, writer = await server.connect()
     writer.write(b"POST /api/thing/ HTTP/1.1\r\nHost: x\r\n%sContent-Length: 100\r\n\r\n" % KEY)
     await server.until(lambda: bool(server.server_state.tasks))
-    (connection,) = server.server_state.connections
-    assert isinstance(connection, LimitedConnection)
+    (connection,) = server.guards()
     for second in range(0, 301, 20):
         connection._data_at = asyncio.get_running_loop().time() + second  # a byte came
         server.later(second + 1)
-        assert not connection.transport.is_closing()
+        assert not connection.is_closing()
     connection._data_at += 2
     server.later(302)
     assert (await _answer(reader))[0] == 408
@@ -258,9 +255,8 @@ async def test_a_body_that_arrives_together_with_its_head_does_not_count_as_head
         len(body),
     )
     reader, writer = await server.connect()
-    await server.until(lambda: bool(server.server_state.connections))
-    (connection,) = server.server_state.connections
-    assert isinstance(connection, LimitedConnection)
+    await server.until(lambda: bool(server.counted.open))
+    (connection,) = server.guards()
     connection.data_received(post + body + post + body[:-1])
     connection.data_received(body[-1:])
     assert [(await _answer(reader))[0] for _ in range(2)] == [201, 201]
@@ -272,20 +268,19 @@ async def test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(GET + b"\r\n")
     await server.until(lambda: server.server_state.total_requests == 1)
-    (connection,) = server.server_state.connections
-    assert isinstance(connection, LimitedConnection)
-    connection.transport.write(bytes(16_000_000))  # more than the system's buffers hold
+    (connection,) = server.guards()
+    connection._transport.write(bytes(16_000_000))  # more than the system's buffers hold
     server.later(0)
     server.later(29)
-    assert not connection.transport.is_closing()
+    assert not connection.is_closing()
     connection._unsent += LIMITS.taken  # it has taken so much since
     server.later(31)
     server.later(60)
-    assert not connection.transport.is_closing()
+    assert not connection.is_closing()
     server.later(62)
-    assert connection.transport.is_closing()
+    assert connection.is_closing()
     assert server.refused() == {"unread": 1}
-    await server.until(lambda: not server.server_state.connections)
+    await server.until(lambda: not server.counted.open)
     writer.close()
 
 
@@ -297,7 +292,7 @@ async def test_connections_over_the_limit_get_503_and_make_room_when_they_close(
     writer.close()
     for _, each in owned:
         each.close()
-    await server.until(lambda: not server.server_state.connections)
+    await server.until(lambda: not server.counted.open)
     reader, writer = await server.connect()
     writer.write(GET + b"\r\n")
     assert (await _answer(reader))[0] == 200

@@ -12,23 +12,20 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
-from api.http.errors import HttpError
-from api.http.streaming import Send
+from starlette.exceptions import HTTPException
+
+from api.guards.application import CLOSE, Send
 
 PIECE: Final = 65_536
-EXTENSION: Final = "medialedger.close"
-"""In the scope's extensions: a function that closes the connection at once."""
 _MOST: Final = 64 * 1024 * 1024
 _STALLED: Final = 1.0
 
 
-class NoRoom(HttpError):
+class NoRoom(HTTPException):
     """Too much of other responses waits for its clients."""
 
-    status = 503
-
     def __init__(self) -> None:
-        super().__init__("Too many large responses are under way.", headers=(("retry-after", "2"),))
+        super().__init__(503, "Too many large responses are under way.", {"retry-after": "2"})
 
 
 @dataclass(eq=False, slots=True)
@@ -60,7 +57,7 @@ class UnsentBodies:
                 self._ended(body)
         if self._bodies and self._left + len(payload) > self._most:
             raise NoRoom
-        admitted = Body(len(payload), scope.get("extensions", {}).get(EXTENSION), self._clock())
+        admitted = Body(len(payload), scope.get("extensions", {}).get(CLOSE), self._clock())
         self._bodies[admitted] = None
         self._left += admitted.left
         return admitted

@@ -1,0 +1,72 @@
+"""The application behind the guards: an ASGI middleware that connects each request with its connection.
+
+The guard of a connection is in the `state` of the scopes of its requests, where servers put what the lifespan of an application has
+made. Endpoints reach it by extensions of the scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, Protocol
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+CONNECTION: Final = "medialedger.connection"
+"""In the scope's state: the guard of the connection."""
+CLOSE: Final = "medialedger.close"
+"""In the scope's extensions: a function that closes the connection at once."""
+LONG_BODY: Final = "medialedger.long-body"
+"""In the scope's extensions: a function after which the request's body may take any time, as long as data arrives. The request is
+carried out to its end if its body is complete when the client disconnects."""
+LINGER: Final = "medialedger.linger"
+"""In the scope's extensions: a function that closes the connection if the rest of the body is not wanted. What still arrives is
+dropped for a moment, so that the client receives the response."""
+REASON: Final = "medialedger.reason"
+"""In the scope's extensions: a function that sets the reason phrase in the status line of the request's response."""
+
+
+class Guard(Protocol):
+    """The guard of a connection, as its requests see it."""
+
+    def receive(self, receive: Receive) -> Receive:
+        """Return the function that receives the messages of the request that has begun."""
+        ...
+
+    def begin(self, scope: Scope) -> bool:
+        """Begin a request, and complete its scope. Return whether its client may have one more."""
+        ...
+
+    def end(self) -> None:
+        """End the request."""
+        ...
+
+    def refusal(self) -> tuple[Message, Message]:
+        """Return the response to a request of a client that has too many."""
+        ...
+
+
+class GuardedApplication:
+    """Calls the application for each request within the guard of its connection."""
+
+    def __init__(self, app: Asgi) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state: dict[str, Any] = scope.get("state", {})
+        guard: Guard | None = state.pop(CONNECTION, None)
+        if guard is None:
+            await self._app(scope, receive, send)
+            return
+        is_admitted = guard.begin(scope)
+        try:
+            if not is_admitted:
+                for message in guard.refusal():
+                    await send(message)
+            else:
+                await self._app(scope, guard.receive(receive), send)
+        finally:
+            guard.end()

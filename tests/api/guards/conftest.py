@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.api.http.conftest import toy as toy
