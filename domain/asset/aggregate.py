@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Final, Self
 from uuid import UUID
@@ -95,11 +96,11 @@ class Asset(AggregateRoot):
         return cls._begin(events.CaptionDiscovered, key, at, **facts, size=size, modified=modified)
 
     @decision
-    def complete(self, at: datetime, /, job: int, *, job_version: int, size: int | None) -> None:
-        """Record that the job has ended. `size` is the size of the file; None if the job published no file at this path."""
+    def complete(self, at: datetime, /, job: int, *, job_version: int, sizes: Mapping[str, int]) -> None:
+        """Record that the job has ended. `sizes` has the sizes of the files that it published, by their paths."""
         if not self._is_news(job, job_version) or self.state is AssetState.COMPLETED:
             return
-        if size is None:
+        if (size := sizes.get(self.path)) is None:
             self.fail(at, job, job_version=job_version, reason="the job has made another file")
         else:
             self._trigger(events.Completed, at=at, job_version=job_version, size=size)
@@ -111,28 +112,23 @@ class Asset(AggregateRoot):
             self._trigger(events.Failed, at=at, job_version=job_version, reason=reason)
 
     @decision
-    def resume(self, at: datetime, /, job: int, *, job_version: int) -> None:
-        """Record that the present job continues after its end."""
-        if self._is_news(job, job_version) and self.state is not AssetState.GENERATING:
+    def restart(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
+        """Record that the present job continues after its end, or that `job` repeats it and is the present one now. The append that
+        accepts the job records this too."""
+        if rerun_of is None:
+            restarted = self._is_news(job, job_version) and self.state is not AssetState.GENERATING
+        else:
+            restarted = not self.removed and rerun_of == self.job != job
+        if restarted:
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
     @decision
-    def rerun(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
-        """Record that another job repeats the present one, and make it the present one. The append that accepts the job records
-        this too."""
-        if not self.removed and rerun_of is not None and rerun_of == self.job != job:
-            self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
-
-    @decision
-    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
+    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse what would make a second file, or one that is never
         deleted."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the asset of the job was deleted, or another job makes it")
-        if rerun_of is None:
-            self.resume(at, job, job_version=job_version)
-        else:
-            self.rerun(at, job, job_version=job_version, rerun_of=rerun_of)
+        self.restart(at, job, job_version=job_version, rerun_of=rerun_of)
 
     @decision
     def replace(self, at: datetime, /, job: int, *, running_job: int | None) -> None:
@@ -152,7 +148,7 @@ class Asset(AggregateRoot):
             self._trigger(events.Renamed, at=at, name=name)
 
     @decision
-    def change_file(self, at: datetime, /, *, size: int, modified: datetime, name: str | None) -> None:
+    def change_file(self, at: datetime, /, *, size: int, modified: datetime, name: str | None = None) -> None:
         """Record that the file has changed. `name` is the name by which the film lists a caption now."""
         if not self.removed and (size, modified) != (self.size, self.modified):
             self._trigger(events.FileChanged, at=at, size=size, modified=modified)
@@ -177,6 +173,7 @@ class Asset(AggregateRoot):
 
     @decision
     def release_path(self, at: datetime, /) -> None:
+        """Release the path of a removed asset whose file is deleted."""
         if self.removed and self.holds_path:
             self._trigger(events.FileDeleted, at=at)
 

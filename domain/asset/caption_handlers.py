@@ -11,7 +11,6 @@ from uuid import UUID
 
 from domain.asset import file_names
 from domain.asset.aggregate import Asset
-from domain.asset.commands import ReplaceCaption, RequestCaption
 from domain.asset.ports import AssetLookup, CaptionTexts
 from domain.asset.row import AssetRow
 from domain.asset.values import CaptionKind
@@ -110,13 +109,13 @@ class CaptionHandlers:
                 await self._texts.store(sent, caption.content)
             if before is not None:
                 return Plan((*_ended(before), *await prepared.commands(), _replacement(before, prepared.number)))
-            request = RequestCaption(
+            request = Asset.request_caption.on(
                 key,
                 event_id=caption.event_id,
                 name=caption.name,
                 path=path,
                 language=language,
-                caption_kind=caption.kind,
+                kind=caption.kind,
                 job=prepared.number,
             )
             return Plan((*await prepared.commands(), request))
@@ -144,5 +143,5 @@ def _ended(before: AssetRow) -> list[Command[Any]]:
     return [] if before.running_job is None else [EndJob(before.running_job)]
 
 
-def _replacement(before: AssetRow, job: int) -> ReplaceCaption:
-    return ReplaceCaption(before.id, job=job, running_job=before.running_job)
+def _replacement(before: AssetRow, job: int) -> Command[Asset]:
+    return Asset.replace.on(before.id, job, running_job=before.running_job).as_planned()

@@ -15,19 +15,6 @@ from uuid import UUID
 
 from domain.asset import file_names
 from domain.asset.aggregate import Asset
-from domain.asset.commands import (
-    ChangeAssetFile,
-    CompleteAsset,
-    DiscoverAsset,
-    DiscoverCaption,
-    FailAsset,
-    ForgetAsset,
-    GoOnWithAsset,
-    RemoveAsset,
-    RenameAsset,
-    RequestAsset,
-    RestartAsset,
-)
 from domain.asset.ports import UNASKED, AssetFilter, AssetLookup
 from domain.asset.row import AssetRow
 from domain.asset.times import asked_time, check_span, from_start, written
@@ -156,13 +143,13 @@ class AssetHandlers:
                 owner=Asset.stream(key),
             )
             prepared = await self._jobs.prepare_job(job, transaction_id=invocation.cause.correlation_id)
-            request = RequestAsset(key, event_id=event.id, type=wanted.type, name=wanted.name, path=path, job=prepared.number)
+            request = Asset.request.on(key, event_id=event.id, type=wanted.type, name=wanted.name, path=path, job=prepared.number)
             return Plan((*await prepared.commands(), request))
 
         return await self._executor.execute(plan, invocation=invocation)
 
     async def rename(self, key: UUID, name: str, *, invocation: Invocation) -> Outcome[Asset]:
-        return await self._executor.execute(RenameAsset(key, name), invocation=invocation)
+        return await self._executor.execute(Asset.rename.on(key, name), invocation=invocation)
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Asset]:
         """Delete an asset and cancel its job. Its file is deleted afterwards."""
@@ -218,11 +205,13 @@ class AssetHandlers:
                 if texts is not None and row.is_found and not row.removed and row.path in paths and row.path not in texts
             ]
             changed = [
-                ChangeAssetFile(rows[file.path].id, size=file.size, modified=file.modified, name=_name_of(rows[file.path], texts))
+                Asset.change_file.on(
+                    rows[file.path].id, size=file.size, modified=file.modified, name=_name_of(rows[file.path], texts)
+                )
                 for file in files
                 if file.path in rows and _is_changed_asset(rows[file.path], file, texts)
             ]
-            forgotten = [ForgetAsset(row.id) for row in gone]
+            forgotten = [Asset.forget.on(row.id) for row in gone]
             removed = [command for row in replaced for command in _removal(row)]
             result = {
                 "changed": _is_changed(vod_file, rows, content),
@@ -282,7 +271,7 @@ class AssetJobOwners:
         name = StreamName.read(owner)
         if name.kind != Asset.KIND or not (rerun_of or version):
             return ()
-        return (GoOnWithAsset(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of),)
+        return (Asset.go_on.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of),)
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
@@ -290,11 +279,11 @@ def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
     asset, job, version = UUID(key), outcome.job, outcome.version
     match outcome.kind:
         case OutcomeKind.COMPLETED:
-            return CompleteAsset(asset, job=job, job_version=version, sizes={file.name: file.size for file in outcome.files})
+            return Asset.complete.on(asset, job, job_version=version, sizes={file.name: file.size for file in outcome.files})
         case OutcomeKind.FAILED | OutcomeKind.BROKEN:
-            return FailAsset(asset, job=job, job_version=version, reason=outcome.reason)
+            return Asset.fail.on(asset, job, job_version=version, reason=outcome.reason)
         case OutcomeKind.RESUMED | OutcomeKind.RERUN:
-            return RestartAsset(asset, job=job, job_version=version, rerun_of=outcome.rerun_of)
+            return Asset.restart.on(asset, job, job_version=version, rerun_of=outcome.rerun_of)
 
 
 def _points(wanted: NewAsset) -> dict[str, StreamPoint]:
@@ -307,22 +296,22 @@ def _points(wanted: NewAsset) -> dict[str, StreamPoint]:
 
 
 def _removal(row: AssetRow) -> list[Command[Any]]:
-    remove = RemoveAsset(row.id, running_job=row.running_job, looked_up=True)
+    remove = Asset.remove.on(row.id, running_job=row.running_job).as_planned()
     return [remove] if row.running_job is None else [EndJob(row.running_job), remove]
 
 
-def _discovery(event_id: UUID, file: MediaFile, texts: Mapping[str, FoundCaption] | None) -> DiscoverAsset | DiscoverCaption:
+def _discovery(event_id: UUID, file: MediaFile, texts: Mapping[str, FoundCaption] | None) -> Command[Asset]:
     text = (texts or {}).get(file.path)
     if text is None:
         name = file.path.rpartition("/")[2]
-        return DiscoverAsset(new_id(), event_id=event_id, name=name, path=file.path, size=file.size, modified=file.modified)
-    return DiscoverCaption(
+        return Asset.discover.on(new_id(), event_id=event_id, name=name, path=file.path, size=file.size, modified=file.modified)
+    return Asset.discover_caption.on(
         new_id(),
         event_id=event_id,
         name=text.name,
         path=file.path,
         language=text.language,
-        caption_kind=text.kind,
+        kind=text.kind,
         size=file.size,
         modified=file.modified,
     )

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Final, Self
 from uuid import UUID
 
 from domain.composition import events
-from domain.composition.values import CompositionKind, CompositionState, Playlist
+from domain.composition.values import NO_STEP, CompositionKind, CompositionState, FirstStep, Playlist
 from domain.kernel.aggregate import NO_CLAIMS, AggregateRoot, Claim
 from domain.kernel.command import creation, decision
-from domain.kernel.errors import NotFound, PlanOutdated, Refused
+from domain.kernel.errors import NotFound, Refused
 from domain.kernel.event import DomainEvent
 
 EVENT: Final = "composition.event"
@@ -64,8 +64,9 @@ class Composition(AggregateRoot):
         live_stream_start: datetime | None = None,
         generation: int = 0,
         cloned_from: UUID | None = None,
+        step: FirstStep = NO_STEP,
     ) -> Self:
-        return cls._begin(
+        composed = cls._begin(
             events.Composed,
             key,
             at,
@@ -78,36 +79,46 @@ class Composition(AggregateRoot):
             generation=generation,
             cloned_from=cloned_from,
         )
+        composed.take_step(at, step)
+        return composed
 
     @decision
-    def replace(self, at: datetime, /, playlist: Playlist, *, client: str) -> None:
+    def replace(
+        self, at: datetime, /, playlist: Playlist, *, client: str, step: FirstStep = NO_STEP, cloned_from: UUID | None = None
+    ) -> None:
+        """Replace the playlist. If `cloned_from` is given, the new one is a copy of that Event's playlist."""
         self._must_exist()
-        if playlist != self.playlist:
+        if cloned_from is not None:
+            if playlist != self.playlist or self.live_stream_start is not None:
+                self._trigger(events.Cloned, at=at, source_event_id=cloned_from, playlist=playlist, client=client)
+        elif playlist != self.playlist:
             self._trigger(events.PlaylistReplaced, at=at, playlist=playlist, client=client)
+        self.take_step(at, step)
 
     @decision
-    def clone(self, at: datetime, /, source_event_id: UUID, playlist: Playlist, *, client: str) -> None:
-        self._must_exist()
-        if playlist != self.playlist or self.live_stream_start is not None:
-            self._trigger(events.Cloned, at=at, source_event_id=source_event_id, playlist=playlist, client=client)
+    def take_step(self, at: datetime, /, step: FirstStep) -> None:
+        """Take the first step for a new playlist, or for one whose time has come or whose sources have changed."""
+        if step.job is not None:
+            self._start_generation(step.job, at=at)
+        elif step.fault:
+            self._fail_sources(step.fault, at=at)
+        elif step.awaits_sources:
+            self._await_sources(at=at)
 
-    @decision
-    def start_generation(self, at: datetime, /, job: int) -> None:
+    def _start_generation(self, job: int, *, at: datetime) -> None:
         """Record that a new job makes the film of the present playlist. The previous job is cancelled in the same append."""
         self._must_exist()
         if self.kind is not CompositionKind.STANDARD:
             raise Refused("an encoder plays this playlist; no film is made of it")
         self._trigger(events.GenerationStarted, at=at, job=job, generation=self.generation + 1)
 
-    @decision
-    def await_sources(self, at: datetime, /) -> None:
+    def _await_sources(self, *, at: datetime) -> None:
         """Wait until the Events in the playlist have their films. A running job is cancelled in the same append."""
         self._must_exist()
         if not self.awaits_sources:
             self._trigger(events.SourcesAwaited, at=at)
 
-    @decision
-    def fail_sources(self, at: datetime, /, reason: str) -> None:
+    def _fail_sources(self, reason: str, *, at: datetime) -> None:
         """Fail because an Event in the playlist gets no film. A running job is cancelled in the same append."""
         self._must_exist()
         self._trigger(events.GenerationFailed, at=at, reason=reason, job_version=self.followed)
@@ -124,26 +135,21 @@ class Composition(AggregateRoot):
             self._trigger(events.GenerationFailed, at=at, job_version=job_version, reason=reason)
 
     @decision
-    def resume(self, at: datetime, /, job: int, *, job_version: int) -> None:
-        """Record that the present job continues after its end."""
-        if self._is_news(job, job_version) and self.state is not CompositionState.GENERATING:
-            self._restart(job, job_version=job_version, at=at)
+    def restart(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
+        """Record that the present job continues after its end, or that `job` repeats it and is the present one now."""
+        if rerun_of is None:
+            restarted = self._is_news(job, job_version) and self.state is not CompositionState.GENERATING
+        else:
+            restarted = not self.removed and rerun_of == self.job != job
+        if restarted:
+            self._trigger(events.GenerationStarted, at=at, job=job, job_version=job_version, generation=self.generation)
 
     @decision
-    def rerun(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
-        """Record that another job repeats the present one, and make it the present one."""
-        if not self.removed and rerun_of is not None and rerun_of == self.job != job:
-            self._restart(job, job_version=job_version, at=at)
-
-    @decision
-    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
+    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse the film of an earlier playlist."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the playlist of the job was deleted, or another job makes its film")
-        if rerun_of is None:
-            self.resume(at, job, job_version=job_version)
-        else:
-            self.rerun(at, job, job_version=job_version, rerun_of=rerun_of)
+        self.restart(at, job, job_version=job_version, rerun_of=rerun_of)
 
     @decision
     def give_up(self, at: datetime, /, reason: str) -> None:
@@ -157,18 +163,12 @@ class Composition(AggregateRoot):
         self._must_exist()
         self._trigger(events.Removed, at=at)
 
-    def check_standard(self) -> None:
+    @decision
+    def check_standard(self, at: datetime, /) -> None:
+        """Refuse a playlist for an encoder. This changes nothing, because the requested change is one of the Event."""
         self._must_exist()
         if self.kind is not CompositionKind.STANDARD:
             raise Refused("the playlist is for an encoder")
-
-    def check_unchanged(self, version: int) -> None:
-        """Raise `PlanOutdated` if the composition has changed since the version that a plan was made from."""
-        if version != self.version:
-            raise PlanOutdated(self.KIND, self.key)
-
-    def _restart(self, job: int, *, job_version: int, at: datetime) -> None:
-        self._trigger(events.GenerationStarted, at=at, job=job, job_version=job_version, generation=self.generation)
 
     def _must_exist(self) -> None:
         if self.removed:

@@ -16,22 +16,9 @@ from pydantic.alias_generators import to_camel
 from domain.channel.channel import composes
 from domain.composition.aggregate import Composition
 from domain.composition.checks import check_playlist, event_of
-from domain.composition.commands import (
-    CheckStandard,
-    CompleteGeneration,
-    ComposePlaylist,
-    FailGeneration,
-    FirstStep,
-    GiveUpGeneration,
-    GoOnWithGeneration,
-    RemoveComposition,
-    ReplacePlaylist,
-    RestartGeneration,
-    TakeStep,
-)
 from domain.composition.ports import CompositionLookup, KnownEvents
 from domain.composition.row import CompositionRow
-from domain.composition.values import CompositionKind, CompositionState, Item, Playlist
+from domain.composition.values import CompositionKind, CompositionState, FirstStep, Item, Playlist
 from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges
 from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, Replacement
@@ -199,7 +186,7 @@ class CompositionHandlers:
         async def plan() -> Plan:
             await self._existing(event_id)
             row = await self._composition(event_id)
-            return Plan((AmendEvent(event_id, (Replacement("drm_json", drm_json or None),)), CheckStandard(row.id)))
+            return Plan((AmendEvent(event_id, (Replacement("drm_json", drm_json or None),)), Composition.check_standard.on(row.id)))
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -211,7 +198,11 @@ class CompositionHandlers:
             if row is None or await self._events.by_id(event_id) is None:
                 raise Malformed.at("eventId", "there is no such Event, or it has no playlist")
             return Plan(
-                (*_broken_off(row), MediaEvent.remove_playlist.on(event_id).as_planned(), RemoveComposition(row.id, seen=row.seen))
+                (
+                    *_broken_off(row),
+                    MediaEvent.remove_playlist.on(event_id).as_planned(),
+                    Composition.remove.on(row.id).as_planned(row.seen),
+                )
             )
 
         return await self._executor.execute(plan, invocation=invocation)
@@ -226,7 +217,7 @@ class CompositionHandlers:
                 return Plan(())
             event = await self._events.by_id(event_id)
             if event is None:
-                return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
+                return Plan((Composition.give_up.on(row.id, _DELETED).as_planned(row.seen),))
             await self._check_protection(row.playlist, drm=event.details.vod_drm)
             return Plan(await self._next(row, waited=False, invocation=invocation))
 
@@ -241,7 +232,7 @@ class CompositionHandlers:
                 return Plan(())
             event = await self._events.by_id(event_id)
             if event is None:
-                return Plan((GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED),))
+                return Plan((Composition.give_up.on(row.id, _DELETED).as_planned(row.seen),))
             try:
                 await self._check_protection(row.playlist, drm=event.details.vod_drm)
             except Refused as refusal:
@@ -256,10 +247,10 @@ class CompositionHandlers:
         if sources.fault:
             return _failed(row, sources.fault)
         if sources.pending:
-            return (TakeStep(row.id, seen=row.seen, step=FirstStep(awaits_sources=True)),)
+            return (Composition.take_step.on(row.id, FirstStep(awaits_sources=True)).as_planned(row.seen),)
         accepted, job = await self._job(_film(row, row.playlist, client=row.client), invocation)
         shown = ComposeEvent(row.event_id, job=job, publish=not row.private)
-        return (*accepted, shown, TakeStep(row.id, seen=row.seen, step=FirstStep(job=job)))
+        return (*accepted, shown, Composition.take_step.on(row.id, FirstStep(job=job)).as_planned(row.seen))
 
     async def ending(self, event_id: UUID) -> CompositionEnd:
         """Return the changes to a playlist for the append that deletes its Event. The playlist stays, but nothing is generated any
@@ -267,7 +258,7 @@ class CompositionHandlers:
         row = await self._compositions.of_event(event_id)
         if row is None or row.state not in (CompositionState.WAITING, CompositionState.GENERATING):
             return CompositionEnd()
-        give_up = GiveUpGeneration(row.id, seen=row.seen, reason=_DELETED)
+        give_up = Composition.give_up.on(row.id, _DELETED).as_planned(row.seen)
         return CompositionEnd(row.running_job, (*_broken_off(row), give_up))
 
     # --- parts of plans
@@ -302,10 +293,10 @@ class CompositionHandlers:
             )
         elif changes is not None:
             commands.append(AddOrUpdateEvent(event_id, changes, new=new))
-        compose = ComposePlaylist(
+        compose = Composition.compose.on(
             key,
             event_id=event_id,
-            composition=wanted.kind,
+            kind=wanted.kind,
             playlist=wanted.playlist,
             client=client,
             private=wanted.private,
@@ -332,9 +323,9 @@ class CompositionHandlers:
                 row.event_id, job=step.job, publish=not row.private, replaces=row.running_job, fault=bool(step.fault)
             )
             commands = [*_broken_off(row), *accepted, event]
-        replace = ReplacePlaylist(
-            row.id, seen=row.seen, playlist=playlist, client=client, step=step, cloned_from=cloned_from if changes else None
-        )
+        replace = Composition.replace.on(
+            row.id, playlist, client=client, step=step, cloned_from=cloned_from if changes else None
+        ).as_planned(row.seen)
         return (*commands, replace)
 
     async def _step(self, film: _Film, invocation: Invocation) -> tuple[list[Command[Any]], FirstStep]:
@@ -436,7 +427,7 @@ class CompositionJobOwners:
         name = StreamName.read(owner)
         if name.kind != Composition.KIND or not (rerun_of or version):
             return ()
-        again = GoOnWithGeneration(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of)
+        again = Composition.go_on.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of)
         publish = job.parameters.get("publish")
         asked = publish if isinstance(publish, bool) else None
         key = UUID(job.content_id)
@@ -452,11 +443,11 @@ def commands_of(key: str, outcome: JobOutcome) -> Plan:
     follow: Command[Composition]
     match outcome.kind:
         case OutcomeKind.COMPLETED:
-            follow = CompleteGeneration(composition, job=job, job_version=version)
+            follow = Composition.complete.on(composition, job, job_version=version)
         case OutcomeKind.FAILED | OutcomeKind.BROKEN:
-            follow = FailGeneration(composition, job=job, job_version=version, reason=outcome.reason)
+            follow = Composition.fail.on(composition, job, job_version=version, reason=outcome.reason)
         case OutcomeKind.RESUMED | OutcomeKind.RERUN:
-            follow = RestartGeneration(composition, job=job, job_version=version, rerun_of=outcome.rerun_of)
+            follow = Composition.restart.on(composition, job, job_version=version, rerun_of=outcome.rerun_of)
     return Plan((vod_command(outcome.content_id, outcome), follow))
 
 
@@ -467,7 +458,7 @@ def _last_job(event: EventRow | None) -> int | None:
 def _failed(row: CompositionRow, reason: str) -> Sequence[Command[Any]]:
     """Return the commands that fail a waiting playlist."""
     shown = ComposeEvent(row.event_id, job=None, fault=True)
-    return (shown, TakeStep(row.id, seen=row.seen, step=FirstStep(fault=reason)))
+    return (shown, Composition.take_step.on(row.id, FirstStep(fault=reason)).as_planned(row.seen))
 
 
 def _broken_off(row: CompositionRow) -> Sequence[Command[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -106,3 +107,17 @@ class CompositionState(IntEnum):
     GENERATED = 2
     FAILED = 3
     READY = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstStep:
+    """The first step for a new playlist of which a film is made. `job` makes the film, and is accepted in the same append.
+    `awaits_sources` says that Events in the playlist do not have their films yet. `fault` is the reason for which no film is made.
+    Without any of them the playlist waits for its time, or an encoder plays it."""
+
+    job: int | None = None
+    awaits_sources: bool = False
+    fault: str = ""
+
+
+NO_STEP = FirstStep()

@@ -97,8 +97,8 @@ class DecisionCommand(_Call[R]):
     version: int | None = None
 
     def as_planned(self, version: int | None = None) -> Self:
-        """Return this command as a part of a plan that has read the aggregate, perhaps in this version, 0 for none. If the
-        aggregate no longer exists or has another version, the plan is made again (`PlanOutdated`)."""
+        """Return this command as a part of a plan that has read the aggregate. If the aggregate has another version than `version`
+        or, without a version, no longer exists, the plan is made again (`PlanOutdated`). The version of no aggregate is 0."""
         return replace(self, planned=True, version=version)
 
     def decide(self, root: R | None, *, at: datetime) -> R:
@@ -107,7 +107,7 @@ class DecisionCommand(_Call[R]):
         try:
             return super().decide(root, at=at)
         except NotFound:
-            if self.planned:
+            if self.planned and self.version is None:
                 raise PlanOutdated(self.of.KIND, str(self.key)) from None
             raise
 

@@ -89,8 +89,11 @@ class Publication(AggregateRoot):
         client: str,
         text: PublicationText,
         audio_input_id: str | None = None,
+        job: int | None = None,
+        fault: tuple[PublicationState, str] | None = None,
     ) -> Self:
-        return cls._begin(
+        """Schedule a publication. `job` publishes it, and is accepted in the same append; with `fault` it fails at once."""
+        scheduled = cls._begin(
             events.Scheduled,
             key,
             at,
@@ -103,19 +106,18 @@ class Publication(AggregateRoot):
             text=text,
             **({} if audio_input_id is None else {"audio_input_id": audio_input_id}),
         )
-
-    @decision
-    def process(self, at: datetime, /, job: int) -> None:
-        """Record that a new job publishes the content."""
-        self._trigger(events.Processed, at=at, job=job)
+        if job is not None:
+            scheduled._trigger(events.Processed, at=at, job=job)
+        if fault is not None:
+            scheduled._fail(*fault, at=at)
+        return scheduled
 
     @decision
     def complete(self, at: datetime, /, job: int, *, job_version: int, details: dict[str, Any]) -> None:
         if self._is_news(job, job_version) and self.state is not PublicationState.Completed:
             self._trigger(events.Completed, at=at, job_version=job_version, details=details)
 
-    @decision
-    def fail(self, at: datetime, /, state: PublicationState, reason: str) -> None:
+    def _fail(self, state: PublicationState, reason: str, *, at: datetime) -> None:
         """Fail without a job, or in spite of its job's success: for a destination that is not active, or an update that the
         target refuses."""
         if not self.withdrawn and (self.state, self.reason) != (state, reason):
@@ -128,26 +130,21 @@ class Publication(AggregateRoot):
             self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=job_version)
 
     @decision
-    def resume(self, at: datetime, /, job: int, *, job_version: int) -> None:
-        """Record that the present job continues after its end."""
-        if self._is_news(job, job_version) and self.state is not PublicationState.Processing:
+    def restart(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
+        """Record that the present job continues after its end, or that `job` repeats it and is the present one now."""
+        if rerun_of is None:
+            restarted = self._is_news(job, job_version) and self.state is not PublicationState.Processing
+        else:
+            restarted = not self.withdrawn and rerun_of == self.job != job
+        if restarted:
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
     @decision
-    def rerun(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
-        """Record that another job repeats the present one, and make it the present one."""
-        if not self.withdrawn and rerun_of is not None and rerun_of == self.job != job:
-            self._trigger(events.Processed, at=at, job=job, job_version=job_version)
-
-    @decision
-    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None) -> None:
+    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse a job that the publication would not follow."""
         if self.withdrawn or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the publication of the job was deleted, or another job publishes it")
-        if rerun_of is None:
-            self.resume(at, job, job_version=job_version)
-        else:
-            self.rerun(at, job, job_version=job_version, rerun_of=rerun_of)
+        self.restart(at, job, job_version=job_version, rerun_of=rerun_of)
 
     @decision
     def show(self, at: datetime, /, published: bool) -> None:
@@ -157,10 +154,16 @@ class Publication(AggregateRoot):
             self._trigger(events.Published if published else events.Unpublished, at=at)
 
     @decision
-    def amend(self, at: datetime, /, text: PublicationText) -> None:
+    def amend(self, at: datetime, /, text: PublicationText, *, still: PublicationText, refusal: str | None = None) -> None:
+        """Change the text. `still` is the text that the command was made from. `refusal` is the target's reason for refusing the
+        new text."""
+        if self.text != still:
+            raise PlanOutdated(self.KIND, self.key)
         self._must_exist()
         if text != self.text:
             self._trigger(events.Amended, at=at, text=text)
+        if refusal is not None:
+            self._fail(PublicationState.FailedPublication, refusal, at=at)
 
     @decision
     def withdraw(self, at: datetime, /, *, hard: bool, running_job: int | None) -> None:
@@ -304,7 +307,7 @@ class Publication(AggregateRoot):
             self._trigger(events.Failed, at=at, state=state, reason=reason)
 
     @decision
-    def stop(self, at: datetime, /, reason: str) -> None:
+    def stop(self, at: datetime, /, reason: str = "") -> None:
         """Stop the push. A publication that waits for its Event stops waiting; any other that is not being pushed stays as it
         is."""
         self._must_stream()
@@ -314,7 +317,7 @@ class Publication(AggregateRoot):
             self._trigger(events.StartAwaited, at=at, awaited=False)
 
     @decision
-    def recreate(self, at: datetime, /, closing: str | None) -> None:
+    def recreate(self, at: datetime, /, closing: str | None = None) -> None:
         """Start over. `closing` is the error of notifying the target of the end of the stream, or empty; None means that the
         target was not notified."""
         self._must_stream()
@@ -328,7 +331,7 @@ class Publication(AggregateRoot):
             self._trigger(events.Recreated, at=at)
 
     @decision
-    def close_target(self, at: datetime, /, fault: str) -> None:
+    def close_target(self, at: datetime, /, fault: str = "") -> None:
         """Record that the target was closed, unless the push continues or was started again meanwhile."""
         if self.open and (self.withdrawn or self.state is not PublicationState.InProgress):
             self._trigger(events.TargetClosed, at=at, fault=fault)

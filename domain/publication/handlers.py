@@ -28,17 +28,6 @@ from domain.kernel.parts import delete_in_parts
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.kernel.stream_name import StreamName
 from domain.publication.aggregate import Publication
-from domain.publication.commands import (
-    AmendPublication,
-    ClearTarget,
-    CompletePublication,
-    FailPublicationJob,
-    GoOnWithPublication,
-    RestartPublication,
-    SchedulePublication,
-    ShowPublication,
-    WithdrawPublication,
-)
 from domain.publication.ports import PublicationLookup, PublishedContents, TargetCall
 from domain.publication.row import PublicationRow
 from domain.publication.stored_texts import PublicationTexts
@@ -133,7 +122,7 @@ class SeveralPublications:
             fault = answer.fault if answer.able else f"A destination of the target {row.target.name} cannot {call.value}."
 
         async def plan() -> Plan:
-            return Plan(() if fault is not None else (ShowPublication(row.id, published),), {"fault": fault})
+            return Plan(() if fault is not None else (Publication.show.on(row.id, published),), {"fault": fault})
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
 
@@ -236,9 +225,9 @@ class PublicationHandlers(SeveralPublications):
             )
             prepared = await self._jobs.prepare_job(new, transaction_id=invocation.cause.correlation_id)
             commands, job = [*commands, *await prepared.commands()], prepared.number
-        schedule = SchedulePublication(
+        schedule = Publication.schedule.on(
             key,
-            publication=PublicationKind.VOD,
+            kind=PublicationKind.VOD,
             content_id=requested.content_id,
             destination_id=requested.destination_id,
             target=destination.details.target,
@@ -247,8 +236,7 @@ class PublicationHandlers(SeveralPublications):
             text=settled.text,
             job=job,
             fault=fault,
-            sealed=settled.sealed,
-        )
+        ).with_secrets(settled.sealed)
         return [*commands, schedule]
 
     async def amend(self, key: UUID, destination_id: UUID, *, text: str, invocation: Invocation) -> Outcome[Publication]:
@@ -265,7 +253,7 @@ class PublicationHandlers(SeveralPublications):
             if answer.able and answer.passing:
                 raise Unavailable(answer.fault or "the target")
             refusal = answer.fault if answer.able else None
-        command = AmendPublication(key, text=settled.text, still=row.text, refusal=refusal, sealed=settled.sealed)
+        command = Publication.amend.on(key, settled.text, still=row.text, refusal=refusal).with_secrets(settled.sealed)
 
         async def plan() -> Plan:
             return Plan((*settled.named, command))
@@ -319,7 +307,7 @@ class PublicationHandlers(SeveralPublications):
         """Remove what a cancelled job may have brought to the target. Raises `Unavailable` if that cannot be done."""
         if publication.target_left:
             await self._remove(PublicationRow.of(publication))
-            await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
+            await self._executor.execute(Publication.clear_target.on(UUID(publication.key)), invocation=invocation)
 
     async def _remove(self, row: PublicationRow) -> None:
         answer = await self._contents.ask(TargetCall.DELETE, row)
@@ -350,7 +338,7 @@ class PublicationJobOwners:
         name = StreamName.read(owner)
         if name.kind != Publication.KIND or not (rerun_of or version):
             return ()
-        return (GoOnWithPublication(UUID(name.key), job=number, job_version=version or 1, rerun_of=rerun_of),)
+        return (Publication.go_on.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of),)
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
@@ -361,23 +349,23 @@ def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
         case OutcomeKind.COMPLETED:
             details = outcome.metadata.get("details")
             if not isinstance(details, dict) or details.get("isUnavailable") is True:
-                return FailPublicationJob(
+                return Publication.fail_job.on(
                     publication,
-                    job=job,
+                    job,
                     job_version=version,
                     state=PublicationState.FailedPublication,
                     reason="the target returned no details, or reports that it is not available",
                 )
-            return CompletePublication(publication, job=job, job_version=version, details=details)
+            return Publication.complete.on(publication, job, job_version=version, details=details)
         case OutcomeKind.FAILED | OutcomeKind.BROKEN:
             state = _FAULTS.get(outcome.cause, PublicationState.FailedPublication)
-            return FailPublicationJob(publication, job=job, job_version=version, state=state, reason=outcome.reason)
+            return Publication.fail_job.on(publication, job, job_version=version, state=state, reason=outcome.reason)
         case OutcomeKind.RESUMED | OutcomeKind.RERUN:
-            return RestartPublication(publication, job=job, job_version=version, rerun_of=outcome.rerun_of)
+            return Publication.restart.on(publication, job, job_version=version, rerun_of=outcome.rerun_of)
 
 
 def withdrawal(row: PublicationRow, *, hard: bool) -> list[Command[Any]]:
-    withdraw = WithdrawPublication(row.id, hard=hard, running_job=row.running_job, looked_up=True)
+    withdraw = Publication.withdraw.on(row.id, hard=hard, running_job=row.running_job).as_planned()
     return [withdraw] if row.running_job is None else [EndJob(row.running_job), withdraw]
 
 

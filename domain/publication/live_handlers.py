@@ -21,16 +21,7 @@ from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refuse
 from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.publication.aggregate import Publication
 from domain.publication.commands import (
-    AwaitPublicationStart,
-    ClearTarget,
-    CloseTarget,
-    FailPublicationStart,
     ReadPublication,
-    RecreatePublication,
-    SchedulePublication,
-    StartPublication,
-    StopPublication,
-    WithdrawPublication,
 )
 from domain.publication.handlers import FIELD, INACTIVE, PublicationPorts, SeveralPublications
 from domain.publication.ports import StreamingServers, TargetAnswer, TargetCall
@@ -111,9 +102,9 @@ class LivePublicationHandlers(SeveralPublications):
             fault = PublicationState.FailedDestination, INACTIVE
         elif destination.details.target in _FILES_ONLY:
             fault = PublicationState.FailedPublication, _NOT_LIVE
-        schedule = SchedulePublication(
+        schedule = Publication.schedule.on(
             key,
-            publication=PublicationKind.LIVE,
+            kind=PublicationKind.LIVE,
             content_id=str(event_id),
             destination_id=stream.destination_id,
             target=destination.details.target,
@@ -122,8 +113,7 @@ class LivePublicationHandlers(SeveralPublications):
             text=settled.text,
             audio_input_id=stream.audio_input_id,
             fault=fault,
-            sealed=settled.sealed,
-        )
+        ).with_secrets(settled.sealed)
         return [*settled.named, schedule]
 
     # --- starting and stopping
@@ -154,14 +144,14 @@ class LivePublicationHandlers(SeveralPublications):
 
     async def _starting(self, row: PublicationRow, *, ahead: bool) -> Command[Publication]:
         if row.state is not PublicationState.Scheduled:
-            return StartPublication(row.id, None)  # it goes on, or refuses
+            return Publication.start.on(row.id, None)  # it goes on, or refuses
         destination = await self._records.find(Destination, row.destination_id)
         if destination is None or not destination.details.active:
-            return FailPublicationStart(row.id, PublicationState.FailedDestination, INACTIVE)
+            return Publication.fail_start.on(row.id, PublicationState.FailedDestination, INACTIVE)
         source = await self._sources.of(await self._event(UUID(row.content_id)))
         if not source.urls:
             if source.expected and ahead:
-                return AwaitPublicationStart(row.id)
+                return Publication.await_start.on(row.id)
             raise Refused(_NOT_ON_AIR if source.expected else _NO_SOURCE)
         served_by = await self._servers.channel_of(row)
         if served_by is None:
@@ -169,17 +159,17 @@ class LivePublicationHandlers(SeveralPublications):
         else:
             answer = await self._servers.start(row, served_by)
         if not answer.able:
-            return FailPublicationStart(row.id, PublicationState.FailedPublication, "the target takes no live streams")
+            return Publication.fail_start.on(row.id, PublicationState.FailedPublication, "the target takes no live streams")
         if answer.fault is not None:
             if answer.passing:
                 raise Unavailable(f"the target of the publication: {answer.fault}")
-            return FailPublicationStart(row.id, PublicationState.FailedPublication, answer.fault)
-        return StartPublication(row.id, dict(answer.details or {}), served_by=served_by)
+            return Publication.fail_start.on(row.id, PublicationState.FailedPublication, answer.fault)
+        return Publication.start.on(row.id, dict(answer.details or {}), served_by=served_by)
 
     async def stop(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
         """Stop a publication. One that waits for its Event stops waiting; any other that is not being pushed stays as it is."""
         await self._existing(event_id, entry)
-        return await self._executor.execute(StopPublication(entry.publication_id), invocation=invocation)
+        return await self._executor.execute(Publication.stop.on(entry.publication_id), invocation=invocation)
 
     async def scheduled(self, event_id: UUID, *, awaited: bool) -> Sequence[Entry]:
         """Return the publications of the Event that wait to be started. `awaited` selects those that a client has started in
@@ -191,7 +181,7 @@ class LivePublicationHandlers(SeveralPublications):
         entries = await self._of_event(event_id, PublicationState.InProgress)
 
         async def plan() -> Plan:
-            return Plan([StopPublication(entry.publication_id, reason) for entry in entries])
+            return Plan([Publication.stop.on(entry.publication_id, reason) for entry in entries])
 
         if entries:
             await self._executor.execute(plan, invocation=invocation)
@@ -215,11 +205,11 @@ class LivePublicationHandlers(SeveralPublications):
             row = await self._existing(event_id, entry)
             invocation.check_version(row.version)
             if row.state is PublicationState.InProgress:
-                return Plan([RecreatePublication(row.id)])  # which refuses
+                return Plan([Publication.recreate.on(row.id)])  # which refuses
             closing = await self._closed(row) if row.open else None
             if remove_original:
                 await self._remove(row)
-            return Plan([RecreatePublication(row.id, closing)])
+            return Plan([Publication.recreate.on(row.id, closing)])
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -238,7 +228,7 @@ class LivePublicationHandlers(SeveralPublications):
             invocation.check_version(row.version)
             if entry.hard and not row.open:
                 await self._remove(row)
-            return Plan([WithdrawPublication(row.id, hard=entry.hard, running_job=None, looked_up=True)])
+            return Plan([Publication.withdraw.on(row.id, hard=entry.hard, running_job=None).as_planned()])
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -247,7 +237,7 @@ class LivePublicationHandlers(SeveralPublications):
         row = PublicationRow.of(publication)
         if row.open and (row.withdrawn or row.state is not PublicationState.InProgress):
             fault = await self._closed(row, give_up=give_up)
-            await self._executor.execute(CloseTarget(row.id, fault), invocation=invocation)
+            await self._executor.execute(Publication.close_target.on(row.id, fault), invocation=invocation)
 
     async def server_statistics(self, row: PublicationRow) -> Mapping[str, Any]:
         """Return the statistics of the streaming server. Raises `Unavailable` if the server does not answer."""
@@ -259,7 +249,7 @@ class LivePublicationHandlers(SeveralPublications):
     async def clear_target(self, publication: Publication, *, invocation: Invocation) -> None:
         """Remove what a deleted publication has left at its target. Raises `Unavailable` if that cannot be done."""
         await self._remove(PublicationRow.of(publication))
-        await self._executor.execute(ClearTarget(UUID(publication.key)), invocation=invocation)
+        await self._executor.execute(Publication.clear_target.on(UUID(publication.key)), invocation=invocation)
 
     async def _closed(self, row: PublicationRow, *, give_up: bool = False) -> str:
         """Return the error of closing the target, if it is permanent, else an empty text. A server that pushes is stopped first,

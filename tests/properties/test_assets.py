@@ -11,20 +11,6 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from domain.asset.aggregate import Asset
-from domain.asset.commands import (
-    ChangeAssetFile,
-    CompleteAsset,
-    DiscoverAsset,
-    DiscoverCaption,
-    FailAsset,
-    ForgetAsset,
-    GoOnWithAsset,
-    ReleaseAssetPath,
-    RemoveAsset,
-    RenameAsset,
-    RequestAsset,
-    RestartAsset,
-)
 from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.command import Command
 from tests.domain.scenario import THEN
@@ -38,7 +24,7 @@ moments = st.integers(0, 2).map(lambda seconds: THEN + timedelta(seconds=seconds
 
 def asset_commands(key: UUID) -> st.SearchStrategy[Command[Any]]:
     """Two assets that want one path claim it: only one gets it."""
-    of, job = st.just(key), {"job": jobs, "job_version": versions}
+    of = st.just(key)
     file = {"size": sizes, "modified": moments}
     event = st.just(EVENT)
     kinds = st.sampled_from([AssetType.IMAGE, AssetType.VIDEO, AssetType.GIF])
@@ -46,18 +32,18 @@ def asset_commands(key: UUID) -> st.SearchStrategy[Command[Any]]:
     names = st.sampled_from(["x", "y"])
     published = st.dictionaries(paths, sizes, max_size=2)
     return st.one_of(
-        st.builds(RequestAsset, of, event_id=event, type=kinds, name=names, path=paths, job=jobs),
-        st.builds(DiscoverAsset, of, event_id=event, name=names, path=paths, **file),
-        st.builds(DiscoverCaption, of, event_id=event, name=names, path=paths, language=languages, caption_kind=captions, **file),
-        st.builds(CompleteAsset, of, **job, sizes=published),
-        st.builds(FailAsset, of, **job, reason=names),
-        st.builds(RestartAsset, of, **job, rerun_of=st.none() | jobs),
-        st.builds(GoOnWithAsset, of, **job, rerun_of=st.none() | jobs),
-        st.builds(RenameAsset, of, names),
-        st.builds(ChangeAssetFile, of, **file, name=st.none() | names),
-        st.builds(RemoveAsset, of, running_job=st.none() | jobs),
-        st.builds(ForgetAsset, of),
-        st.builds(ReleaseAssetPath, of),
+        st.builds(Asset.request.on, of, event_id=event, type=kinds, name=names, path=paths, job=jobs),
+        st.builds(Asset.discover.on, of, event_id=event, name=names, path=paths, **file),
+        st.builds(Asset.discover_caption.on, of, event_id=event, name=names, path=paths, language=languages, kind=captions, **file),
+        st.builds(Asset.complete.on, of, jobs, job_version=versions, sizes=published),
+        st.builds(Asset.fail.on, of, jobs, job_version=versions, reason=names),
+        st.builds(Asset.restart.on, of, jobs, job_version=versions, rerun_of=st.none() | jobs),
+        st.builds(Asset.go_on.on, of, jobs, job_version=versions, rerun_of=st.none() | jobs),
+        st.builds(Asset.rename.on, of, names),
+        st.builds(Asset.change_file.on, of, **file, name=st.none() | names),
+        st.builds(Asset.remove.on, of, running_job=st.none() | jobs),
+        st.builds(Asset.forget.on, of),
+        st.builds(Asset.release_path.on, of),
     )
 
 
@@ -88,13 +74,13 @@ def _outcomes(kinds: list[str]) -> list[Command[Any]]:
         version += 1
         if kind == "rerun":
             job, version = job + 1, 1
-            outcomes.append(RestartAsset(KEY, job=job, job_version=1, rerun_of=job - 1))
+            outcomes.append(Asset.restart.on(KEY, job, job_version=1, rerun_of=job - 1))
         elif kind == "resumed":
-            outcomes.append(RestartAsset(KEY, job=job, job_version=version))
+            outcomes.append(Asset.restart.on(KEY, job, job_version=version))
         elif kind == "failed":
-            outcomes.append(FailAsset(KEY, job=job, job_version=version, reason="no"))
+            outcomes.append(Asset.fail.on(KEY, job, job_version=version, reason="no"))
         else:
-            outcomes.append(CompleteAsset(KEY, job=job, job_version=version, sizes={"a/x.jpg": 1}))
+            outcomes.append(Asset.complete.on(KEY, job, job_version=version, sizes={"a/x.jpg": 1}))
     return outcomes
 
 
@@ -102,7 +88,7 @@ def _outcomes(kinds: list[str]) -> list[Command[Any]]:
 @given(st.lists(st.sampled_from(["rerun", "resumed", "failed", "completed"]), max_size=8), st.data())
 def test_outcomes_that_come_again_late_change_nothing(kinds: list[str], data: st.DataObject) -> None:
     """The engine tells each outcome at least once and in order; who was frozen meanwhile repeats one when it is thawed."""
-    first = RequestAsset(KEY, event_id=EVENT, type=AssetType.IMAGE, name="x", path="a/x.jpg", job=1)
+    first = Asset.request.on(KEY, event_id=EVENT, type=AssetType.IMAGE, name="x", path="a/x.jpg", job=1)
     outcomes = _outcomes(kinds)
     repeated: list[Command[Any]] = []
     for index, command in enumerate(outcomes):

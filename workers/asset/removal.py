@@ -13,7 +13,6 @@ from typing import ClassVar, Final, cast
 from uuid import UUID
 
 from domain.asset.aggregate import Asset
-from domain.asset.commands import ReleaseAssetPath
 from domain.asset.file_names import caption_parts
 from domain.asset.values import AssetType
 from domain.kernel.media_files import MediaFiles
@@ -82,7 +81,7 @@ class AssetFileRemoval(BackgroundTask):
             return  # another process was faster: the file at the path may belong to the next asset
         if file is not None:
             await self._files.remove(asset.path, only=file)
-        await self._executor.execute(ReleaseAssetPath(key), invocation=Invocation.by("system"))
+        await self._executor.execute(Asset.release_path.on(key), invocation=Invocation.by("system"))
 
     async def _with_file_left(self, key: UUID) -> Asset | None:
         asset = cast("Asset | None", await self._streams.load(Asset.stream(key)))

@@ -13,7 +13,6 @@ from domain.kernel.errors import DomainError, NotFound, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.kernel.stream_name import StreamName
 from domain.publication.aggregate import Publication
-from domain.publication.commands import RecordArrival
 from domain.publication.live_handlers import Entry, LivePublicationHandlers
 from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationState
@@ -132,7 +131,7 @@ class EventFollowing:
             if failure.kind == "retry":
                 raise Unavailable(f"the target of the publication: {failure}") from None
             details = row.details or {}
-        arrival = RecordArrival(row.id, run=row.run, details=dict(details))
+        arrival = Publication.arrive.on(row.id, row.run, details=dict(details))
         await self._executor.execute(arrival, invocation=invocation)
 
     async def _start(self, event: UUID, entry: Entry, *, invocation: Invocation) -> str:

@@ -11,7 +11,7 @@ from uuid import UUID
 from domain.event.ports import EventLookup
 from domain.kernel.errors import DomainError
 from domain.kernel.ports import Executor, Invocation
-from domain.publication.commands import FailPush, RecordArrival
+from domain.publication.aggregate import Publication
 from domain.publication.ports import PublicationLookup
 from domain.publication.row import PublicationRow
 from domain.publication.sources import ChannelSources, LiveSource
@@ -95,7 +95,7 @@ class PushSessions:
         """Do nothing: the row of the session records it."""
 
     async def report_failure(self, wanted: Wanted, number: int | None, *, reason: str) -> None:
-        fault = FailPush(UUID(wanted.owner), run=wanted.wish, state=PublicationState.FailedPublication, reason=reason)
+        fault = Publication.fail_push.on(UUID(wanted.owner), wanted.wish, state=PublicationState.FailedPublication, reason=reason)
         await self._executor.execute(fault, invocation=Invocation.by(_SYSTEM))
 
     async def _publication(self, wanted: Wanted) -> PublicationRow:
@@ -122,7 +122,7 @@ class PushSessions:
                     await asyncio.sleep(min(fault.after or _AGAIN, _LONGEST))
             except TRANSIENT:
                 await asyncio.sleep(_AGAIN)
-        arrival = RecordArrival(UUID(wanted.owner), run=wanted.wish, details=dict(shown))
+        arrival = Publication.arrive.on(UUID(wanted.owner), wanted.wish, details=dict(shown))
         while True:
             try:
                 await self._executor.execute(arrival, invocation=Invocation.by(_SYSTEM))

@@ -9,18 +9,7 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.asset.commands import (
-    CompleteAsset,
-    DiscoverAsset,
-    DiscoverCaption,
-    FailAsset,
-    ForgetAsset,
-    ReleaseAssetPath,
-    RemoveAsset,
-    RenameAsset,
-    RequestAsset,
-    RequestCaption,
-)
+from domain.asset.aggregate import Asset
 from domain.asset.ports import AssetFilter, AssetLookup
 from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.command import Command
@@ -36,43 +25,43 @@ IMAGE, VIDEO, FOUND, GONE, LEFT, LOST = (UUID(int=number) for number in range(11
 ALL = (IMAGE, VIDEO, FOUND)
 
 
-def requested(key: UUID, event: UUID, path: str, *, job: int, kind: AssetType = AssetType.IMAGE) -> RequestAsset:
-    return RequestAsset(key, event_id=event, type=kind, name="Goal", path=path, job=job)
+def requested(key: UUID, event: UUID, path: str, *, job: int, kind: AssetType = AssetType.IMAGE) -> Command[Asset]:
+    return Asset.request.on(key, event_id=event, type=kind, name="Goal", path=path, job=job)
 
 
-def captioned(key: UUID, path: str, *, job: int, name: str = "Goal") -> RequestCaption:
+def captioned(key: UUID, path: str, *, job: int, name: str = "Goal") -> Command[Asset]:
     kind = CaptionKind.SUBTITLES
-    return RequestCaption(key, event_id=THIRD, name=name, path=path, language="de", caption_kind=kind, job=job)
+    return Asset.request_caption.on(key, event_id=THIRD, name=name, path=path, language="de", kind=kind, job=job)
 
 
 HISTORY: tuple[Command[Any], ...] = (
     requested(IMAGE, FIRST, "1/a_Sprite.JPG", job=1),
-    CompleteAsset(IMAGE, job=1, job_version=5, sizes={"1/a_Sprite.JPG": 7}),
+    Asset.complete.on(IMAGE, 1, job_version=5, sizes={"1/a_Sprite.JPG": 7}),
     requested(VIDEO, SECOND, "2/a.mp4", job=2, kind=AssetType.VIDEO),
-    FailAsset(VIDEO, job=2, job_version=5, reason="no"),
-    DiscoverAsset(FOUND, event_id=FIRST, name="a", path="1/%.ism", size=3, modified=NOON),
-    RenameAsset(FOUND, "%"),
+    Asset.fail.on(VIDEO, 2, job_version=5, reason="no"),
+    Asset.discover.on(FOUND, event_id=FIRST, name="a", path="1/%.ism", size=3, modified=NOON),
+    Asset.rename.on(FOUND, "%"),
     requested(GONE, FIRST, "1/gone.jpg", job=3),
-    RemoveAsset(GONE, running_job=3),
-    ReleaseAssetPath(GONE),
+    Asset.remove.on(GONE, running_job=3),
+    Asset.release_path.on(GONE),
     requested(LEFT, FIRST, "1/left.jpg", job=4),
-    RemoveAsset(LEFT, running_job=4),
-    DiscoverAsset(LOST, event_id=FIRST, name="lost", path="1/lost", size=3, modified=NOON),
-    ForgetAsset(LOST),
-    DiscoverCaption(
+    Asset.remove.on(LEFT, running_job=4),
+    Asset.discover.on(LOST, event_id=FIRST, name="lost", path="1/lost", size=3, modified=NOON),
+    Asset.forget.on(LOST),
+    Asset.discover_caption.on(
         OF_SOURCE,
         event_id=THIRD,
         name="Goal",
         path="3/subtitles/a.vtt",
         language="de",
-        caption_kind=CaptionKind.SUBTITLES,
+        kind=CaptionKind.SUBTITLES,
         size=3,
         modified=NOON,
     ),
     captioned(CAPTION, "3/captions/a.vtt", job=5),
-    CompleteAsset(CAPTION, job=5, job_version=5, sizes={"3/captions/a.vtt": 7}),
+    Asset.complete.on(CAPTION, 5, job_version=5, sizes={"3/captions/a.vtt": 7}),
     captioned(OLD, "3/captions/b.vtt", job=6, name="Old"),
-    RemoveAsset(OLD, running_job=6),
+    Asset.remove.on(OLD, running_job=6),
 )
 
 

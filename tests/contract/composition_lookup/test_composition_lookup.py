@@ -8,16 +8,9 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.composition.commands import (
-    CompleteGeneration,
-    ComposePlaylist,
-    FailGeneration,
-    FirstStep,
-    RemoveComposition,
-    ReplacePlaylist,
-)
+from domain.composition.aggregate import Composition
 from domain.composition.ports import CompositionLookup, KnownEvents
-from domain.composition.values import CompositionKind
+from domain.composition.values import CompositionKind, FirstStep
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.command import Command
@@ -34,23 +27,23 @@ FIRST, SECOND, THIRD, FOURTH = (UUID(int=number) for number in range(21, 25))
 MARKED = playlist(marked(("00:00:02", "00:00:30"), start="00:00:01", Own={"x": [None, 1.5, "ü\u2028"]}), name="%", looped=True)
 
 
-def composed(key: UUID, event: UUID, **more: Any) -> ComposePlaylist:
+def composed(key: UUID, event: UUID, **more: Any) -> Command[Composition]:
     facts = {"event_id": event, "composition": CompositionKind.STANDARD, "playlist": PLAYLIST, "client": "studio"}
-    return ComposePlaylist(key, **{**facts, **more})
+    return Composition.compose.on(key, **{**facts, **more})
 
 
 HISTORY: tuple[Command[Any], ...] = (
     composed(GONE, FIRST, step=FirstStep(job=1)),
-    ReplacePlaylist(GONE, seen=2, playlist=MARKED, client="other", step=FirstStep(job=2)),
-    RemoveComposition(GONE, seen=4),
+    Composition.replace.on(GONE, MARKED, client="other", step=FirstStep(job=2)).as_planned(2),
+    Composition.remove.on(GONE).as_planned(4),
     composed(FILM, FIRST, generation=2, private=True, step=FirstStep(job=3)),
-    FailGeneration(FILM, job=3, job_version=5, reason="no source"),
-    ReplacePlaylist(FILM, seen=3, playlist=MARKED, client="other", step=FirstStep(job=4)),
-    CompleteGeneration(FILM, job=4, job_version=5),
+    Composition.fail.on(FILM, 3, job_version=5, reason="no source"),
+    Composition.replace.on(FILM, MARKED, client="other", step=FirstStep(job=4)).as_planned(3),
+    Composition.complete.on(FILM, 4, job_version=5),
     composed(ENCODER, SECOND, composition=CompositionKind.ENCODER),
     composed(WAITING, THIRD, live_stream_start=NOON),
     composed(AGAIN, FOURTH, step=FirstStep(job=5)),
-    RemoveComposition(AGAIN, seen=2),
+    Composition.remove.on(AGAIN).as_planned(2),
     *(AddOrUpdateEvent(key, {}) for key in (SOURCE, FIRST, SECOND)),
     *(AddOrUpdateEvent(key, {"vod_drm": True}) for key in (SOURCE, SECOND)),
     MediaEvent.delete.on(SECOND),

@@ -10,19 +10,6 @@ import pytest
 from domain.asset import events
 from domain.asset.aggregate import PATH as PATHS
 from domain.asset.aggregate import Asset
-from domain.asset.commands import (
-    ChangeAssetFile,
-    CompleteAsset,
-    DiscoverAsset,
-    FailAsset,
-    ForgetAsset,
-    GoOnWithAsset,
-    ReleaseAssetPath,
-    RemoveAsset,
-    RenameAsset,
-    RequestAsset,
-    RestartAsset,
-)
 from domain.asset.values import AssetState, AssetType
 from domain.kernel.aggregate import Claim
 from domain.kernel.command import Command
@@ -44,33 +31,33 @@ from tests.domain.asset.assets_given import (
 )
 from tests.domain.scenario import THEN, Fact, fact, given
 
-REQUEST = RequestAsset(KEY, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path=PATH, job=JOB)
-DISCOVER = DiscoverAsset(KEY, event_id=EVENT, name="goal.jpg", path=PATH, size=3, modified=THEN)
-REMOVE = RemoveAsset(KEY, running_job=JOB)
+REQUEST = Asset.request.on(KEY, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path=PATH, job=JOB)
+DISCOVER = Asset.discover.on(KEY, event_id=EVENT, name="goal.jpg", path=PATH, size=3, modified=THEN)
+REMOVE = Asset.remove.on(KEY, running_job=JOB)
 
 
-def complete(version: int = 5, job: int = JOB, **sizes: int) -> CompleteAsset:
-    return CompleteAsset(KEY, job=job, job_version=version, sizes=sizes or {PATH: 3, "other": 9})
+def complete(version: int = 5, job: int = JOB, **sizes: int) -> Command[Asset]:
+    return Asset.complete.on(KEY, job, job_version=version, sizes=sizes or {PATH: 3, "other": 9})
 
 
-def fail(version: int = 5, job: int = JOB) -> FailAsset:
-    return FailAsset(KEY, job=job, job_version=version, reason="no")
+def fail(version: int = 5, job: int = JOB) -> Command[Asset]:
+    return Asset.fail.on(KEY, job, job_version=version, reason="no")
 
 
-def resume(version: int, job: int = JOB) -> RestartAsset:
-    return RestartAsset(KEY, job=job, job_version=version)
+def resume(version: int, job: int = JOB) -> Command[Asset]:
+    return Asset.restart.on(KEY, job, job_version=version)
 
 
-def rerun(job: int = NEXT_JOB, rerun_of: int = JOB) -> RestartAsset:
-    return RestartAsset(KEY, job=job, job_version=1, rerun_of=rerun_of)
+def rerun(job: int = NEXT_JOB, rerun_of: int = JOB) -> Command[Asset]:
+    return Asset.restart.on(KEY, job, job_version=1, rerun_of=rerun_of)
 
 
 def claimed(root: Asset) -> bool:
     return root.claims() == {Claim(PATHS, PATH, root.id)}
 
 
-def go_on(job: int, version: int = 1, rerun_of: int | None = None) -> GoOnWithAsset:
-    return GoOnWithAsset(KEY, job=job, job_version=version, rerun_of=rerun_of)
+def go_on(job: int, version: int = 1, rerun_of: int | None = None) -> Command[Asset]:
+    return Asset.go_on.on(KEY, job, job_version=version, rerun_of=rerun_of)
 
 
 @pytest.mark.parametrize("since", [(), (completed(),), (failed(),)])
@@ -81,7 +68,7 @@ def test_a_rerun_of_the_present_job_is_taken_over_and_told_of_later(since: tuple
 
 
 @pytest.mark.parametrize("command", [rerun(JOB, JOB), go_on(JOB, rerun_of=JOB)])
-def test_a_job_does_not_repeat_itself(command: RestartAsset | GoOnWithAsset) -> None:
+def test_a_job_does_not_repeat_itself(command: Command[Asset] | Command[Asset]) -> None:
     for since in ((), (completed(),), (failed(),)):
         an_asset(*since).when(command).then_nothing()
 
@@ -160,51 +147,51 @@ def test_what_is_no_news_changes_nothing(since: tuple[Fact, ...], command: Comma
 
 @pytest.mark.parametrize("since", [(), (completed(),), (failed(),)])
 def test_a_renamed_asset_keeps_its_path(since: tuple[Fact, ...]) -> None:
-    after = an_asset(*since).when(RenameAsset(KEY, "Other")).then(fact(events.Renamed, name="Other"))
+    after = an_asset(*since).when(Asset.rename.on(KEY, "Other")).then(fact(events.Renamed, name="Other"))
     assert (after.name, after.path) == ("Other", PATH)
-    an_asset(*since).when(RenameAsset(KEY, "Goal")).then_nothing()
+    an_asset(*since).when(Asset.rename.on(KEY, "Goal")).then_nothing()
 
 
 def test_a_removed_asset_keeps_its_path_until_its_file_is_deleted() -> None:
     removed = an_asset().when(REMOVE).then(REMOVED)
     assert claimed(removed)
-    deleted = an_asset(REMOVED).when(ReleaseAssetPath(KEY)).then(FILE_DELETED)
+    deleted = an_asset(REMOVED).when(Asset.release_path.on(KEY)).then(FILE_DELETED)
     assert not deleted.claims()
-    an_asset(REMOVED, FILE_DELETED).when(ReleaseAssetPath(KEY)).then_nothing()
-    an_asset().when(ReleaseAssetPath(KEY)).then_nothing()
+    an_asset(REMOVED, FILE_DELETED).when(Asset.release_path.on(KEY)).then_nothing()
+    an_asset().when(Asset.release_path.on(KEY)).then_nothing()
 
 
 @pytest.mark.parametrize(("since", "job"), [((), None), ((restarted(1, NEXT_JOB),), JOB), ((completed(),), JOB)])
 def test_a_plan_that_breaks_another_job_off_is_outdated(since: tuple[Fact, ...], job: int | None) -> None:
-    an_asset(*since).when(RemoveAsset(KEY, running_job=job)).then_refused(PlanOutdated)
+    an_asset(*since).when(Asset.remove.on(KEY, running_job=job)).then_refused(PlanOutdated)
 
 
-@pytest.mark.parametrize("command", [REMOVE, RenameAsset(KEY, "x")])
+@pytest.mark.parametrize("command", [REMOVE, Asset.rename.on(KEY, "x")])
 def test_what_is_removed_is_not_found(command: Command[Asset]) -> None:
     an_asset(REMOVED).when(command).then_refused(NotFound)
 
 
 def test_a_removal_that_was_looked_up_before_is_outdated() -> None:
-    an_asset(REMOVED).when(RemoveAsset(KEY, running_job=JOB, looked_up=True)).then_refused(PlanOutdated)
+    an_asset(REMOVED).when(Asset.remove.on(KEY, running_job=JOB).as_planned()).then_refused(PlanOutdated)
 
 
 def test_an_asset_of_the_system_is_not_deleted_by_clients() -> None:
-    an_asset(first=discovered()).when(RemoveAsset(KEY, running_job=None)).then_refused(Refused)
+    an_asset(first=discovered()).when(Asset.remove.on(KEY, running_job=None)).then_refused(Refused)
 
 
 def test_an_asset_is_forgotten_when_its_file_is_gone() -> None:
     gone = fact(events.Removed, file_left=False)
-    assert not an_asset(first=discovered()).when(ForgetAsset(KEY)).then(gone).claims()
-    assert not an_asset(completed()).when(ForgetAsset(KEY)).then(gone).claims()
+    assert not an_asset(first=discovered()).when(Asset.forget.on(KEY)).then(gone).claims()
+    assert not an_asset(completed()).when(Asset.forget.on(KEY)).then(gone).claims()
     for since in ((), (failed(),), (REMOVED,)):
-        an_asset(*since).when(ForgetAsset(KEY)).then_nothing()
+        an_asset(*since).when(Asset.forget.on(KEY)).then_nothing()
 
 
 @pytest.mark.parametrize("change", [{"size": 4}, {"modified": THEN + timedelta(seconds=1)}])
 def test_another_size_or_time_of_its_file_is_recorded(change: dict[str, Any]) -> None:
-    command = ChangeAssetFile(KEY, **{"size": 3, "modified": THEN, **change})
+    command = Asset.change_file.on(KEY, **{"size": 3, "modified": THEN, **change})
     an_asset(first=discovered()).when(command).then(fact(events.FileChanged, **{"size": 3, "modified": THEN, **change}))
-    an_asset(first=discovered()).when(ChangeAssetFile(KEY, size=3, modified=THEN)).then_nothing()
+    an_asset(first=discovered()).when(Asset.change_file.on(KEY, size=3, modified=THEN)).then_nothing()
 
 
 @pytest.mark.parametrize("since", [(), (failed(), restarted(1, NEXT_JOB)), (completed(), REMOVED), (REMOVED, FILE_DELETED)])

@@ -9,13 +9,14 @@ from uuid import UUID
 
 import pytest
 
+from domain.asset.aggregate import Asset
 from domain.asset.caption_handlers import CaptionHandlers, NewCaption, language_tag
-from domain.asset.commands import CompleteAsset, ReleaseAssetPath, RemoveAsset, RequestCaption
 from domain.asset.file_names import caption_parts
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
 from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.event.commands import AddOrUpdateEvent
+from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, Refused
 from tests.domain.asset.memory_assets import MemoryAssets
 from tests.domain.asset.test_handlers import EVENT, FILM, KEY, ME, OTHER, accepted, handlers
@@ -61,9 +62,9 @@ def captions(memory: Memory, files: MemoryMediaFiles, texts: Texts) -> CaptionHa
     return CaptionHandlers(memory.executor, MemoryAssets(memory.log), events=memory.events, files=files, jobs=jobs, texts=texts)
 
 
-def requested(key: UUID = KEY, *, job: int = 3, path: str = PATH) -> RequestCaption:
-    return RequestCaption(
-        key, event_id=EVENT, name=WANTED.name, path=path, language="de", caption_kind=CaptionKind.CAPTIONS, job=job
+def requested(key: UUID = KEY, *, job: int = 3, path: str = PATH) -> Command[Asset]:
+    return Asset.request_caption.on(
+        key, event_id=EVENT, name=WANTED.name, path=path, language="de", kind=CaptionKind.CAPTIONS, job=job
     )
 
 
@@ -92,11 +93,11 @@ async def test_a_text_that_is_elsewhere_is_not_stored(
 
 
 async def test_another_text_of_the_same_language_kind_and_name_replaces_it(memory: Memory, captions: CaptionHandlers) -> None:
-    await memory.given(accepted(3, KEY), requested(), CompleteAsset(KEY, job=3, job_version=5, sizes={PATH: 7}))
+    await memory.given(accepted(3, KEY), requested(), Asset.complete.on(KEY, 3, job_version=5, sizes={PATH: 7}))
     asset = (await captions.add(WANTED, invocation=ME)).aggregate
     assert memory.topics == ["job.accepted", "asset.caption_replaced"]
     assert (asset.key, asset.path, asset.jobs, asset.state, asset.size) == (str(KEY), PATH, (3, 17), AssetState.GENERATING, 7)
-    asset.complete(memory.now, 17, job_version=1, size=9)
+    asset.complete(memory.now, 17, job_version=1, sizes={PATH: 9})
     assert (asset.state, asset.size) == (AssetState.COMPLETED, 9)
 
 
@@ -121,7 +122,7 @@ async def test_other_captions_have_files_of_their_own(memory: Memory, captions: 
 
 
 async def test_a_removed_one_makes_room_for_another(memory: Memory, captions: CaptionHandlers) -> None:
-    await memory.given(accepted(3, KEY), requested(), RemoveAsset(KEY, running_job=3))
+    await memory.given(accepted(3, KEY), requested(), Asset.remove.on(KEY, running_job=3))
     assert (await captions.add(WANTED, invocation=ME)).aggregate.key != str(KEY)
 
 
@@ -151,7 +152,7 @@ async def test_a_deletion_takes_captions_only_where_they_are_asked_for(memory: M
 
 
 async def test_the_parts_of_a_caption_are_no_assets(memory: Memory, files: MemoryMediaFiles) -> None:
-    await memory.given(requested(), CompleteAsset(KEY, job=3, job_version=5, sizes={PATH: 7}))
+    await memory.given(requested(), Asset.complete.on(KEY, 3, job_version=5, sizes={PATH: 7}))
     for ending in (".vtt", ".segments.vtt", ".m3u8"):
         files.put(PATH.replace(".vtt", ending), b"x")
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 1, "the film"
@@ -202,7 +203,7 @@ async def test_they_follow_the_film_when_it_is_ingested_anew(memory: Memory, fil
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["deleted"] == 1
     assert await discovered(memory) == []
     assert (await handlers(memory, files).sync(EVENT, invocation=ME)).result["created"] == 0
-    await memory.given(ReleaseAssetPath(row.id))
+    await memory.given(Asset.release_path.on(row.id))
     ingested(files, track())
     await handlers(memory, files).sync(EVENT, invocation=ME)
     assert [two.id == row.id for two in await discovered(memory)] == [False]

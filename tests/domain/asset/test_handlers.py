@@ -12,7 +12,6 @@ import pytest
 
 from domain.asset import events
 from domain.asset.aggregate import Asset
-from domain.asset.commands import CompleteAsset, DiscoverAsset, ReleaseAssetPath, RemoveAsset, RenameAsset, RequestAsset
 from domain.asset.handlers import AssetHandlers, NewAsset, command_of
 from domain.asset.ports import AssetFilter
 from domain.asset.row import AssetRow
@@ -27,6 +26,7 @@ from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.owners import OwnersOfRooms
 from domain.job.values import Output, Submission
 from domain.kernel.aggregate import AggregateRoot
+from domain.kernel.command import Command
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.ports import Invocation
 from tests.domain.asset.memory_assets import TASKS, AssetWorkflows, MemoryAssets, Numbers
@@ -37,6 +37,7 @@ from tests.domain.scenario import NOW
 ME = Invocation.by("studio", correlation_id="transaction-1")
 EVENT, KEY, OTHER = UUID(int=1), UUID(int=7), UUID(int=8)
 FILM = f"{EVENT}/{EVENT}.mp4"
+GOAL = f"{EVENT}/assets/goal.jpg"
 NOTED = (b'{"startTime": "2031-01-02T12:00:00Z"}', None, b"{", b"[]", b'{"startTime": 7}', b"x" * 2_000_000)
 WANTED = NewAsset(type=AssetType.IMAGE, event_id=EVENT, name="Goal", times={"time": "00:00:01"}, fields={"time": "time"})
 CLIP = replace(
@@ -82,8 +83,8 @@ def handlers(memory: Memory, files: MemoryMediaFiles, *, assets: MemoryAssets | 
     return AssetHandlers(memory.executor, lookup, events=memory.events, files=files, jobs=jobs)
 
 
-def requested(key: UUID, path: str = "goal.jpg", *, job: int = 3, kind: AssetType = AssetType.IMAGE) -> RequestAsset:
-    return RequestAsset(key, event_id=EVENT, type=kind, name="Goal", path=f"{EVENT}/assets/{path}", job=job)
+def requested(key: UUID, path: str = "goal.jpg", *, job: int = 3, kind: AssetType = AssetType.IMAGE) -> Command[Asset]:
+    return Asset.request.on(key, event_id=EVENT, type=kind, name="Goal", path=f"{EVENT}/assets/{path}", job=job)
 
 
 def accepted(number: int, owner: UUID) -> AcceptJob:
@@ -91,8 +92,8 @@ def accepted(number: int, owner: UUID) -> AcceptJob:
     return AcceptJob(number, Submission(**facts, tasks=TASKS, owner=Asset.stream(owner)))
 
 
-def discovered(key: UUID, path: str, size: int = 4) -> DiscoverAsset:
-    return DiscoverAsset(key, event_id=EVENT, name=path, path=f"{EVENT}/{path}", size=size, modified=MODIFIED)
+def discovered(key: UUID, path: str, size: int = 4) -> Command[Asset]:
+    return Asset.discover.on(key, event_id=EVENT, name=path, path=f"{EVENT}/{path}", size=size, modified=MODIFIED)
 
 
 async def captured(memory: Memory, *, start: datetime | None = None, duration: float | None = None) -> None:
@@ -128,8 +129,10 @@ class TestRequest:
         [job] = [entry.facts["submission"] for entry in memory.happened if "submission" in entry.facts]
         assert job.parameters["name"] == asset.path.removeprefix(f"{EVENT}/"), "the job makes this one"
 
-    @pytest.mark.parametrize("end", [None, RemoveAsset(OTHER, running_job=3)])
-    async def test_a_removed_asset_keeps_its_path(self, memory: Memory, files: MemoryMediaFiles, end: RemoveAsset | None) -> None:
+    @pytest.mark.parametrize("end", [None, Asset.remove.on(OTHER, running_job=3)])
+    async def test_a_removed_asset_keeps_its_path(
+        self, memory: Memory, files: MemoryMediaFiles, end: Command[Asset] | None
+    ) -> None:
         await memory.given(requested(OTHER, "Goal.jpg"), *([] if end is None else [end]))
         asset = (await handlers(memory, files).request(WANTED, invocation=ME)).aggregate
         assert asset.path != f"{EVENT}/assets/Goal.jpg"
@@ -241,18 +244,18 @@ class TestDeletion:
 
     async def test_an_asset_that_is_completed_meanwhile_is_looked_at_again(self, memory: Memory, files: MemoryMediaFiles) -> None:
         await memory.given(accepted(3, KEY), requested(KEY))
-        memory.meanwhile(CompleteAsset(KEY, job=3, job_version=5, sizes={f"{EVENT}/assets/goal.jpg": 1}))
+        memory.meanwhile(Asset.complete.on(KEY, 3, job_version=5, sizes={GOAL: 1}))
         await handlers(memory, files).delete(KEY, invocation=ME)
         assert memory.topics == ["asset.completed", "asset.removed"]
 
     async def test_one_that_is_deleted_meanwhile_is_not_found(self, memory: Memory, files: MemoryMediaFiles) -> None:
         await memory.given(accepted(3, KEY), requested(KEY))
-        memory.meanwhile(RemoveAsset(KEY, running_job=3))
+        memory.meanwhile(Asset.remove.on(KEY, running_job=3))
         with pytest.raises(NotFound):
             await handlers(memory, files).delete(KEY, invocation=ME)
 
     async def test_a_version_that_is_not_the_present_one_is_refused(self, memory: Memory, files: MemoryMediaFiles) -> None:
-        await memory.given(accepted(3, KEY), requested(KEY), RenameAsset(KEY, "x"))
+        await memory.given(accepted(3, KEY), requested(KEY), Asset.rename.on(KEY, "x"))
         with pytest.raises(PreconditionFailed):
             await handlers(memory, files).delete(KEY, invocation=replace(ME, if_match=frozenset({1})))
         assert memory.topics == []
@@ -260,7 +263,7 @@ class TestDeletion:
     async def test_all_that_match_are_deleted_or_none(self, memory: Memory, files: MemoryMediaFiles) -> None:
         commands = (discovered(UUID(int=9), "a.ism"), accepted(3, KEY), requested(KEY), accepted(4, OTHER))
         await memory.given(*commands, requested(OTHER, "b.gif", job=4, kind=AssetType.GIF))
-        memory.meanwhile(RemoveAsset(OTHER, running_job=4))
+        memory.meanwhile(Asset.remove.on(OTHER, running_job=4))
         outcome = await handlers(memory, files).delete_matching(AssetFilter(event_id=EVENT), invocation=ME)
         assert outcome.result == {"deleted": 1}
         assert memory.topics == ["asset.removed", "job.broken", "asset.removed"]
@@ -278,9 +281,7 @@ class TestSync:
 
     async def test_files_and_assets_agree_afterwards(self, memory: Memory, files: MemoryMediaFiles) -> None:
         gone = requested(KEY)
-        await memory.given(
-            gone, CompleteAsset(KEY, job=3, job_version=5, sizes={gone.path: 1}), requested(OTHER, "later.jpg", job=4)
-        )
+        await memory.given(gone, Asset.complete.on(KEY, 3, job_version=5, sizes={GOAL: 1}), requested(OTHER, "later.jpg", job=4))
         files.put(f"{EVENT}/hls/1.m3u8", b"x")
         files.put(f"{OTHER}/other.mp4", b"x")
         assert await self.synced(memory, files) == (False, 2, 1)
@@ -292,20 +293,20 @@ class TestSync:
         assert len(memory.topics) == before
 
     async def test_a_file_that_a_request_claims_meanwhile_is_not_found(self, memory: Memory, files: MemoryMediaFiles) -> None:
-        files.put(f"{EVENT}/assets/goal.jpg", b"x")
+        files.put(GOAL, b"x")
         memory.meanwhile(requested(KEY))
         assert await self.synced(memory, files) == (False, 1, 0)
 
     async def test_a_file_that_is_deleted_meanwhile_is_not_found(self, memory: Memory, files: MemoryMediaFiles) -> None:
         """The files are looked at after the assets: a file whose asset has let it go is gone by then."""
         remaining = requested(KEY)
-        await memory.given(remaining, RemoveAsset(KEY, running_job=3))
-        files.put(remaining.path, b"x")
+        await memory.given(remaining, Asset.remove.on(KEY, running_job=3))
+        files.put(GOAL, b"x")
 
         class Deleting(MemoryAssets):
             async def of_event(self, event_id: UUID) -> Sequence[AssetRow]:
-                await files.remove(remaining.path)
-                await memory.another().execute(ReleaseAssetPath(KEY), invocation=ME)
+                await files.remove(GOAL)
+                await memory.another().execute(Asset.release_path.on(KEY), invocation=ME)
                 return await super().of_event(event_id)
 
         assert await self.synced(memory, files, Deleting(memory.log)) == (False, 1, 0)
@@ -325,7 +326,7 @@ class TestSync:
             await handlers(memory, files).sync(EVENT, invocation=ME)
 
 
-OUTPUT = Output(path="a", name=f"{EVENT}/assets/goal.jpg", size=7, sha256="00")
+OUTPUT = Output(path="a", name=GOAL, size=7, sha256="00")
 TOLD: Sequence[tuple[JobOutcome, AssetState]] = [
     (JobOutcome(kind=OutcomeKind.COMPLETED, job=3, version=5, files=(OUTPUT,)), AssetState.COMPLETED),
     (JobOutcome(kind=OutcomeKind.COMPLETED, job=3, version=5), AssetState.FAILED),

@@ -10,20 +10,7 @@ import pytest
 from domain.composition import events
 from domain.composition.aggregate import EVENT as SCOPE
 from domain.composition.aggregate import Composition
-from domain.composition.commands import (
-    CheckStandard,
-    CompleteGeneration,
-    ComposePlaylist,
-    FailGeneration,
-    FirstStep,
-    GiveUpGeneration,
-    GoOnWithGeneration,
-    RemoveComposition,
-    ReplacePlaylist,
-    RestartGeneration,
-    TakeStep,
-)
-from domain.composition.values import CompositionKind, CompositionState, Playlist
+from domain.composition.values import CompositionKind, CompositionState, FirstStep, Playlist
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError, NotFound, PlanOutdated, Refused
 from tests.domain.composition.compositions_given import (
@@ -52,36 +39,38 @@ ENCODER = composed(kind=CompositionKind.ENCODER)
 WAITING = composed(live_stream_start=LATER)
 WANTED: dict[str, Any] = {
     "event_id": EVENT,
-    "composition": CompositionKind.STANDARD,
+    "kind": CompositionKind.STANDARD,
     "playlist": PLAYLIST,
     "client": "studio",
 }
 
 
-def replacement(new: Playlist = ANOTHER, *, seen: int, job: int | None = None, **more: Any) -> ReplacePlaylist:
-    return ReplacePlaylist(KEY, seen=seen, playlist=new, client="studio", step=FirstStep(job=job), **more)
+def replacement(new: Playlist = ANOTHER, *, seen: int, job: int | None = None, **more: Any) -> Command[Composition]:
+    return Composition.replace.on(KEY, new, client="studio", step=FirstStep(job=job), **more).as_planned(seen)
 
 
 class TestBeginning:
     def test_a_film_is_made_at_once(self) -> None:
-        made = given(Composition, KEY).when(ComposePlaylist(KEY, **WANTED, step=FirstStep(job=JOB))).then(composed(), started())
+        made = (
+            given(Composition, KEY).when(Composition.compose.on(KEY, step=FirstStep(job=JOB), **WANTED)).then(composed(), started())
+        )
         assert (made.state, made.job, made.running_job, made.generation) == (CompositionState.GENERATING, JOB, JOB, 1)
         assert {(claim.scope, claim.value, claim.owner) for claim in made.claims()} == {(SCOPE, str(EVENT), f"composition:{KEY}")}
 
     def test_or_later(self) -> None:
-        made = given(Composition, KEY).when(ComposePlaylist(KEY, **WANTED, live_stream_start=LATER)).then(WAITING)
+        made = given(Composition, KEY).when(Composition.compose.on(KEY, live_stream_start=LATER, **WANTED)).then(WAITING)
         assert (made.state, made.running_job) == (CompositionState.WAITING, None)
 
     def test_an_encoder_plays_it_at_any_time(self) -> None:
-        wanted = {**WANTED, "composition": CompositionKind.ENCODER}
-        assert given(Composition, KEY).when(ComposePlaylist(KEY, **wanted)).then(ENCODER).state is CompositionState.READY
+        wanted = {**WANTED, "kind": CompositionKind.ENCODER}
+        assert given(Composition, KEY).when(Composition.compose.on(KEY, **wanted)).then(ENCODER).state is CompositionState.READY
 
     def test_numbers_of_films_go_on_after_a_deletion(self) -> None:
-        command = ComposePlaylist(KEY, **WANTED, generation=4, step=FirstStep(job=JOB))
+        command = Composition.compose.on(KEY, generation=4, step=FirstStep(job=JOB), **WANTED)
         assert given(Composition, KEY).when(command).then(composed(generation=4), started(generation=5)).generation == 5
 
     def test_a_repeat_makes_nothing(self) -> None:
-        a_composition().when(ComposePlaylist(KEY, **WANTED, step=FirstStep(job=JOB))).then_nothing()
+        a_composition().when(Composition.compose.on(KEY, step=FirstStep(job=JOB), **WANTED)).then_nothing()
 
 
 class TestPlaylists:
@@ -110,27 +99,27 @@ class TestPlaylists:
         "command",
         [
             replacement(seen=1, job=NEXT_JOB),
-            TakeStep(KEY, seen=1, step=FirstStep(job=NEXT_JOB)),
-            GiveUpGeneration(KEY, seen=1, reason="no"),
-            RemoveComposition(KEY, seen=1),
+            Composition.take_step.on(KEY, FirstStep(job=NEXT_JOB)).as_planned(1),
+            Composition.give_up.on(KEY, "no").as_planned(1),
+            Composition.remove.on(KEY).as_planned(1),
         ],
     )
     def test_a_plan_from_another_state_is_made_again(self, command: Command[Composition]) -> None:
         a_composition().when(command).then_refused(PlanOutdated)
 
     def test_a_removed_one_has_no_event_and_no_playlist(self) -> None:
-        removed = a_composition().when(RemoveComposition(KEY, seen=2)).then(REMOVED)
+        removed = a_composition().when(Composition.remove.on(KEY).as_planned(2)).then(REMOVED)
         assert not removed.claims()
-        for command in (replacement(seen=3), RemoveComposition(KEY, seen=3), CheckStandard(KEY)):
+        for command in (replacement(seen=3), Composition.remove.on(KEY).as_planned(3), Composition.check_standard.on(KEY)):
             a_composition(REMOVED).when(command).then_refused(NotFound)
 
     def test_only_films_have_drm_of_their_own(self) -> None:
-        a_composition().when(CheckStandard(KEY)).then_nothing()
-        a_composition(first=ENCODER).when(CheckStandard(KEY)).then_refused(Refused)
+        a_composition().when(Composition.check_standard.on(KEY)).then_nothing()
+        a_composition(first=ENCODER).when(Composition.check_standard.on(KEY)).then_refused(Refused)
 
 
-COMPLETE = CompleteGeneration(KEY, job=JOB, job_version=5)
-FAIL = FailGeneration(KEY, job=JOB, job_version=5, reason="no")
+COMPLETE = Composition.complete.on(KEY, JOB, job_version=5)
+FAIL = Composition.fail.on(KEY, JOB, job_version=5, reason="no")
 
 
 class TestJobs:
@@ -139,7 +128,7 @@ class TestJobs:
         made = a_composition().when(FAIL).then(failed())
         assert (made.state, made.reason, made.running_job) == (CompositionState.FAILED, "no", None)
 
-    @pytest.mark.parametrize("command", [COMPLETE, FAIL, RestartGeneration(KEY, job=JOB, job_version=9)])
+    @pytest.mark.parametrize("command", [COMPLETE, FAIL, Composition.restart.on(KEY, JOB, job_version=9)])
     @pytest.mark.parametrize("since", [(replaced(), started(NEXT_JOB, 2)), (REMOVED,)])
     def test_the_job_of_an_earlier_playlist_means_nothing(self, command: Command[Composition], since: tuple[Fact, ...]) -> None:
         a_composition(*since).when(command).then_nothing()
@@ -150,39 +139,39 @@ class TestJobs:
         a_composition(since).when(command).then_nothing()
 
     def test_a_film_stays_whatever_becomes_of_its_job(self) -> None:
-        a_composition(generated()).when(FailGeneration(KEY, job=JOB, job_version=9, reason="broken")).then_nothing()
+        a_composition(generated()).when(Composition.fail.on(KEY, JOB, job_version=9, reason="broken")).then_nothing()
 
     def test_the_job_goes_on_or_is_repeated(self) -> None:
-        resumed = RestartGeneration(KEY, job=JOB, job_version=6)
+        resumed = Composition.restart.on(KEY, JOB, job_version=6)
         a_composition(failed()).when(resumed).then(started(job_version=6))
-        again = RestartGeneration(KEY, job=NEXT_JOB, job_version=1, rerun_of=JOB)
+        again = Composition.restart.on(KEY, NEXT_JOB, job_version=1, rerun_of=JOB)
         made = a_composition(failed()).when(again).then(started(NEXT_JOB, job_version=1))
         assert made.generation == 1, "the same film"
-        itself = RestartGeneration(KEY, job=JOB, job_version=9, rerun_of=JOB)
+        itself = Composition.restart.on(KEY, JOB, job_version=9, rerun_of=JOB)
         a_composition(failed()).when(itself).then_nothing()
         a_composition().when(resumed).then_nothing()
 
     def test_a_client_cannot_have_an_earlier_film_made(self) -> None:
-        resumed = GoOnWithGeneration(KEY, job=JOB, job_version=6)
+        resumed = Composition.go_on.on(KEY, JOB, job_version=6)
         a_composition(failed()).when(resumed).then(started(job_version=6))
-        repeated = GoOnWithGeneration(KEY, job=NEXT_JOB, job_version=1, rerun_of=JOB)
+        repeated = Composition.go_on.on(KEY, NEXT_JOB, job_version=1, rerun_of=JOB)
         a_composition(failed()).when(repeated).then(started(NEXT_JOB, job_version=1))
         for since in ((replaced(), started(19, 2)), (REMOVED,)):
             for command in (resumed, repeated):
                 a_composition(*since).when(command).then_refused(Refused)
 
     def test_what_waits_starts_at_its_time(self) -> None:
-        a_composition(first=WAITING).when(TakeStep(KEY, seen=1, step=FirstStep(job=JOB))).then(started())
+        a_composition(first=WAITING).when(Composition.take_step.on(KEY, FirstStep(job=JOB)).as_planned(1)).then(started())
 
     @pytest.mark.parametrize(("first", "since"), [(WAITING, ()), (composed(), (started(),))])
     def test_nothing_waits_or_runs_after_it_is_given_up(self, first: Fact, since: tuple[Fact, ...]) -> None:
-        command = GiveUpGeneration(KEY, seen=1 + len(since), reason="gone")
+        command = Composition.give_up.on(KEY, "gone").as_planned(1 + len(since))
         made = a_composition(*since, first=first).when(command).then(failed(0, "gone"))
         assert (made.state, made.running_job) == (CompositionState.FAILED, None)
 
     @pytest.mark.parametrize("since", [generated(), failed(), REMOVED])
     def test_there_is_nothing_to_give_up(self, since: Fact) -> None:
-        a_composition(since).when(GiveUpGeneration(KEY, seen=3, reason="gone")).then_nothing()
+        a_composition(since).when(Composition.give_up.on(KEY, "gone").as_planned(3)).then_nothing()
 
 
 def test_a_get_shows_playlists_and_not_their_films() -> None:
@@ -212,14 +201,14 @@ def _random_command(draw: random.Random, root: Composition, *, drawn: int) -> Co
     step = FirstStep(job=drawn + 1 if submits and new != root.playlist else None)
     return draw.choice(
         (
-            ReplacePlaylist(KEY, seen=seen, playlist=new, client="a", step=step),
-            TakeStep(KEY, seen=seen, step=FirstStep(job=drawn + 1)),
-            CompleteGeneration(KEY, job=job, job_version=version),
-            FailGeneration(KEY, job=job, job_version=version, reason="no"),
-            RestartGeneration(KEY, job=job, job_version=version),
-            GoOnWithGeneration(KEY, job=drawn + 1, job_version=1, rerun_of=job),
-            GiveUpGeneration(KEY, seen=seen, reason="gone"),
-            RemoveComposition(KEY, seen=seen) if draw.random() < 0.1 else CheckStandard(KEY),
+            Composition.replace.on(KEY, new, client="a", step=step).as_planned(seen),
+            Composition.take_step.on(KEY, FirstStep(job=drawn + 1)).as_planned(seen),
+            Composition.complete.on(KEY, job, job_version=version),
+            Composition.fail.on(KEY, job, job_version=version, reason="no"),
+            Composition.restart.on(KEY, job, job_version=version),
+            Composition.go_on.on(KEY, drawn + 1, job_version=1, rerun_of=job),
+            Composition.give_up.on(KEY, "gone").as_planned(seen),
+            Composition.remove.on(KEY).as_planned(seen) if draw.random() < 0.1 else Composition.check_standard.on(KEY),
         )
     )
 
@@ -229,7 +218,7 @@ def test_whatever_comes_beside_each_other_the_newest_playlist_wins(seed: int) ->
     """A model of what must hold: the film that is made is that of the last playlist, by the last job that was submitted for it; a
     number of a film never comes back for another playlist; and nothing happens after a removal."""
     draw, root, drawn, made_of = random.Random(seed), None, 1, {1: PLAYLIST}
-    root = ComposePlaylist(KEY, **WANTED, step=FirstStep(job=1)).decide(None, at=NOW)
+    root = Composition.compose.on(KEY, step=FirstStep(job=1), **WANTED).decide(None, at=NOW)
     history = collected(root)
     for _ in range(60):
         command = _random_command(draw, root, drawn=drawn)

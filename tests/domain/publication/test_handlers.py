@@ -17,7 +17,6 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import InUse, LinkBroken, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
 from domain.kernel.ports import Invocation, Outcome
 from domain.publication.aggregate import Publication
-from domain.publication.commands import CompletePublication
 from domain.publication.handlers import MOST_DELETED, NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.values import MOST_AT_ONCE, PublicationState
@@ -87,7 +86,7 @@ def made(outcome: Outcome[Publication]) -> list[Publication]:
 async def completed(memory: Memory, publication: Publication) -> None:
     job = publication.job
     assert job is not None
-    await memory.given(CompletePublication(UUID(publication.key), job=job, job_version=9, details={"etag": "x"}))
+    await memory.given(Publication.complete.on(UUID(publication.key), job, job_version=9, details={"etag": "x"}))
 
 
 async def test_several_are_one_append_with_their_jobs_and_share_a_transaction(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -10,19 +9,12 @@ import pytest
 
 from domain.destination.targets import Target
 from domain.job.outcome import JobOutcome, OutcomeKind
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import NotFound, PlanOutdated, Refused
 from domain.kernel.named_callback import NamedCallback
 from domain.publication import events
 from domain.publication.aggregate import Publication
-from domain.publication.commands import (
-    AmendPublication,
-    ClearTarget,
-    GoOnWithPublication,
-    SchedulePublication,
-    ShowPublication,
-    WithdrawPublication,
-)
 from domain.publication.handlers import command_of
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from tests.domain.scenario import Fact, Scenario, fact, given
@@ -46,7 +38,13 @@ FACTS: dict[str, Any] = {
 SCHEDULED = fact(events.Scheduled, kind=PublicationKind.VOD, **FACTS)
 PROCESSED = fact(events.Processed, job=17)
 COMPLETED = fact(events.Completed, job_version=5, details={"etag": "x"})
-SCHEDULE = SchedulePublication(KEY, publication=PublicationKind.VOD, job=17, **FACTS)
+
+
+def schedule(**more: Any) -> Command[Publication]:
+    return Publication.schedule.on(KEY, kind=PublicationKind.VOD, **FACTS, **more)
+
+
+SCHEDULE = schedule(job=17)
 
 
 def publication(*since: Fact) -> Scenario[Publication]:
@@ -67,7 +65,7 @@ def test_it_is_processed_by_its_job_from_the_beginning() -> None:
 def test_where_it_cannot_be_published_it_has_failed_at_once_and_holds_nothing() -> None:
     fault = (PublicationState.FailedDestination, "the destination is not active")
     failed = fact(events.Failed, state=fault[0], reason=fault[1], job_version=0)
-    made = given(Publication, KEY).when(replace(SCHEDULE, job=None, fault=fault)).then(SCHEDULED, failed)
+    made = given(Publication, KEY).when(schedule(fault=fault)).then(SCHEDULED, failed)
     assert (made.state, made.job, made.started, made.links()) == (PublicationState.FailedDestination, None, None, frozenset())
 
 
@@ -115,40 +113,40 @@ def test_a_resumed_job_and_a_repeated_one_process_it_again() -> None:
     failed.when(reported(OutcomeKind.RESUMED, 6)).then(fact(events.Processed, job=17, job_version=6))
     again = failed.when(reported(OutcomeKind.RERUN, 1, job=18, rerun_of=17)).then(fact(events.Processed, job=18, job_version=1))
     assert (again.jobs, again.state) == ((17, 18), PublicationState.Processing)
-    failed.when(GoOnWithPublication(KEY, job=19, job_version=1, rerun_of=16)).then_refused(Refused)
+    failed.when(Publication.go_on.on(KEY, 19, job_version=1, rerun_of=16)).then_refused(Refused)
     failed.when(reported(OutcomeKind.RERUN, 9, job=17, rerun_of=17)).then_nothing()
 
 
 def test_what_is_said_of_it_changes_only_when_it_does() -> None:
     other = TEXT.model_copy(update={"title": "Other"})
-    publication().when(AmendPublication(KEY, text=TEXT, still=TEXT)).then_nothing()
-    publication().when(AmendPublication(KEY, text=other, still=TEXT)).then(fact(events.Amended, text=other))
-    publication().when(AmendPublication(KEY, text=other, still=other)).then_refused(PlanOutdated)
+    publication().when(Publication.amend.on(KEY, TEXT, still=TEXT)).then_nothing()
+    publication().when(Publication.amend.on(KEY, other, still=TEXT)).then(fact(events.Amended, text=other))
+    publication().when(Publication.amend.on(KEY, other, still=other)).then_refused(PlanOutdated)
     refused = fact(events.Failed, state=PublicationState.FailedPublication, reason="no", job_version=5)
     done = publication(PROCESSED, COMPLETED)
-    done.when(AmendPublication(KEY, text=other, still=TEXT, refusal="no")).then(fact(events.Amended, text=other), refused)
+    done.when(Publication.amend.on(KEY, other, still=TEXT, refusal="no")).then(fact(events.Amended, text=other), refused)
 
 
 def test_it_is_published_and_unpublished_once() -> None:
-    publication().when(ShowPublication(KEY, True)).then(fact(events.Published))
-    publication(fact(events.Published)).when(ShowPublication(KEY, True)).then_nothing()
-    publication(fact(events.Published)).when(ShowPublication(KEY, False)).then(fact(events.Unpublished))
+    publication().when(Publication.show.on(KEY, True)).then(fact(events.Published))
+    publication(fact(events.Published)).when(Publication.show.on(KEY, True)).then_nothing()
+    publication(fact(events.Published)).when(Publication.show.on(KEY, False)).then(fact(events.Unpublished))
 
 
 def test_a_withdrawn_one_is_gone_and_its_secrets_too() -> None:
-    command = WithdrawPublication(KEY, hard=True, running_job=None)
+    command = Publication.withdraw.on(KEY, hard=True, running_job=None)
     gone = publication(PROCESSED, COMPLETED).when(command).then(fact(events.Withdrawn, hard=True, target_left=False))
     assert (gone.secrets(), gone.links()) == (frozenset(), frozenset())
-    publication(fact(events.Withdrawn, hard=True)).when(ShowPublication(KEY, True)).then_refused(NotFound)
+    publication(fact(events.Withdrawn, hard=True)).when(Publication.show.on(KEY, True)).then_refused(NotFound)
     publication(PROCESSED).when(command).then_refused(PlanOutdated)
 
 
 def test_a_running_upload_leaves_something_at_the_target_that_is_removed_later() -> None:
-    command = WithdrawPublication(KEY, hard=True, running_job=17)
+    command = Publication.withdraw.on(KEY, hard=True, running_job=17)
     gone = publication(PROCESSED).when(command).then(fact(events.Withdrawn, hard=True, target_left=True))
     assert gone.links() == {f"destination:{DESTINATION}"}
     assert len(gone.secrets()) == 2
-    cleared = publication(PROCESSED, fact(events.Withdrawn, hard=True, target_left=True)).when(ClearTarget(KEY))
+    cleared = publication(PROCESSED, fact(events.Withdrawn, hard=True, target_left=True)).when(Publication.clear_target.on(KEY))
     root = cleared.then(fact(events.TargetCleared))
     assert (root.secrets(), root.links()) == (frozenset(), frozenset())
-    publication(fact(events.Withdrawn, hard=False)).when(ClearTarget(KEY)).then_nothing()
+    publication(fact(events.Withdrawn, hard=False)).when(Publication.clear_target.on(KEY)).then_nothing()

@@ -14,9 +14,9 @@ import pytest
 
 from api.wiring.catalogue import RECORD_VIEW, views
 from api.wiring.core import Core
-from domain.asset.commands import DiscoverAsset
+from domain.asset.aggregate import Asset
 from domain.client.commands import NewKey, RegisterClient
-from domain.composition.commands import ComposePlaylist
+from domain.composition.aggregate import Composition
 from domain.composition.values import CompositionKind
 from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
@@ -25,7 +25,7 @@ from domain.event.values import EventState, Trigger
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from domain.provision.commands import RequestProvisioning
-from domain.publication.commands import SchedulePublication
+from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from domain.record.kinds.category import Category
 from domain.record.kinds.custom_property import CategoryProperty
@@ -73,13 +73,13 @@ async def some_traffic(inner: Core) -> None:
     await issue_one(handlers_on(inner), key_request())
     await accept(inner, 51)
     modified = datetime(2031, 1, 2, tzinfo=UTC)
-    discover = DiscoverAsset(UUID(int=61), event_id=UUID(int=1), name="a.mp4", path="1/a.mp4", size=3, modified=modified)
+    discover = Asset.discover.on(UUID(int=61), event_id=UUID(int=1), name="a.mp4", path="1/a.mp4", size=3, modified=modified)
     await do(inner, discover)
     asked: dict[str, Any] = {"event_id": EVENT, "infrastructure_key": "k", "plan": PLAN, "allow_updates": False, "client": "studio"}
     await do(inner, RequestProvisioning(key=KEY, version=0, moment=modified, **asked))
-    published = SchedulePublication(
+    published = Publication.schedule.on(
         UUID(int=71),
-        publication=PublicationKind.VOD,
+        kind=PublicationKind.VOD,
         content_id="film",
         destination_id=UUID(int=72),
         target=Target.S3,
@@ -90,7 +90,7 @@ async def some_traffic(inner: Core) -> None:
     )
     await do(inner, published)
     kind = CompositionKind.ENCODER
-    await do(inner, ComposePlaylist(UUID(int=74), event_id=UUID(int=1), composition=kind, playlist=PLAYLIST, client="studio"))
+    await do(inner, Composition.compose.on(UUID(int=74), event_id=UUID(int=1), kind=kind, playlist=PLAYLIST, client="studio"))
 
 
 async def test_a_rebuilt_view_is_the_live_one(inner: Core, rebuilder: Rebuilder) -> None:

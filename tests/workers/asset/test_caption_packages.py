@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.asset.commands import CompleteAsset, ReplaceCaption, RequestCaption
+from domain.asset.aggregate import Asset
 from domain.asset.values import CaptionKind
 from domain.kernel.command import Command
 from domain.kernel.media_files import MediaFile
@@ -56,15 +56,15 @@ async def given(inner: Core, *commands: Command[Any]) -> None:
         await inner.executor.execute(command, invocation=Invocation.by("studio"))
 
 
-def added(key: UUID, language: str, *, job: int) -> RequestCaption:
+def added(key: UUID, language: str, *, job: int) -> Command[Asset]:
     path = f"{EVENT}/captions/{language}.vtt"
-    return RequestCaption(
-        key, event_id=EVENT, name=language, path=path, language=language, caption_kind=CaptionKind.SUBTITLES, job=job
+    return Asset.request_caption.on(
+        key, event_id=EVENT, name=language, path=path, language=language, kind=CaptionKind.SUBTITLES, job=job
     )
 
 
-def completed(key: UUID, language: str, *, job: int) -> CompleteAsset:
-    return CompleteAsset(key, job=job, job_version=5, sizes={f"{EVENT}/captions/{language}.vtt": 7})
+def completed(key: UUID, language: str, *, job: int) -> Command[Asset]:
+    return Asset.complete.on(key, job, job_version=5, sizes={f"{EVENT}/captions/{language}.vtt": 7})
 
 
 async def test_those_that_have_a_text_are_named(inner: Core, media_root: Path, packages: Path) -> None:
@@ -78,7 +78,7 @@ async def test_those_that_have_a_text_are_named(inner: Core, media_root: Path, p
     before = (packages / "cbcs/master.m3u8").stat()
     await agreeing.agree(EVENT)
     assert (packages / "cbcs/master.m3u8").stat().st_ino == before.st_ino, "nothing was to be written"
-    await given(inner, ReplaceCaption(GERMAN, job=5, running_job=None))
+    await given(inner, Asset.replace.on(GERMAN, 5, running_job=None).as_planned())
     await agreeing.agree(EVENT)
     assert "../captions/de." in (packages / "cbcs/master.m3u8").read_text(), "the text before is still there"
 

@@ -12,15 +12,6 @@ import pytest
 
 from api.wiring.core import Core
 from domain.asset.aggregate import Asset
-from domain.asset.commands import (
-    CompleteAsset,
-    DiscoverCaption,
-    ForgetAsset,
-    ReleaseAssetPath,
-    RemoveAsset,
-    RequestAsset,
-    RequestCaption,
-)
 from domain.asset.values import FOUND, AssetType, CaptionKind
 from domain.job.values import Output
 from domain.kernel.errors import Unavailable
@@ -54,7 +45,7 @@ class Interrupted:
         self._dead = True
 
     async def execute(self, wanted: Any, *, invocation: Invocation) -> Outcome[Any]:
-        if self._dead and isinstance(wanted, ReleaseAssetPath):
+        if self._dead and wanted == Asset.release_path.on(wanted.key):
             self._dead = False
             raise Unavailable("gone")
         return await self._executor.execute(wanted, invocation=invocation)
@@ -86,7 +77,7 @@ def removal(
 
 
 async def requested(inner: Core, key: UUID = KEY, path: str = PATH) -> Asset:
-    return await do(inner, RequestAsset(key, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path=path, job=17))
+    return await do(inner, Asset.request.on(key, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path=path, job=17))
 
 
 async def is_there(root: Path) -> bool:
@@ -103,7 +94,7 @@ def _file(media_root: Path) -> None:
 @pytest.mark.usefixtures("_file")
 async def test_the_file_goes_and_the_path_is_free(inner: Core, media_root: Path) -> None:
     await requested(inner)
-    await do(inner, RemoveAsset(KEY, running_job=17))
+    await do(inner, Asset.remove.on(KEY, running_job=17))
     assert await AssetQueries(inner.database).is_taken(PATH)
     assert await removal(inner, media_root).remove() == 1
     assert not await is_there(media_root)
@@ -117,12 +108,12 @@ async def test_a_caption_goes_with_its_parts_after_its_packages_have_forgotten_i
     for name in ("captions/a.vtt", "captions/a.segments.vtt", "captions/a.m3u8", "captions/b.vtt", "clear/master.m3u8"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(MASTER)
-    request = RequestCaption(KEY, event_id=EVENT, name="a", path=path, language="de", caption_kind=CaptionKind.SUBTITLES, job=17)
+    request = Asset.request_caption.on(KEY, event_id=EVENT, name="a", path=path, language="de", kind=CaptionKind.SUBTITLES, job=17)
     await do(inner, request)
-    await do(inner, CompleteAsset(KEY, job=17, job_version=5, sizes={path: 4}))
+    await do(inner, Asset.complete.on(KEY, 17, job_version=5, sizes={path: 4}))
     await packages(inner, media_root).agree(EVENT)
     assert "captions/a.m3u8" in (folder / "clear/master.m3u8").read_text()
-    await do(inner, RemoveAsset(KEY, running_job=None))
+    await do(inner, Asset.remove.on(KEY, running_job=None))
     assert await removal(inner, media_root).remove() == 1
     assert (folder / "clear/master.m3u8").read_text() == MASTER
     assert [file.name for file in (folder / "captions").iterdir()] == ["b.vtt"]
@@ -143,10 +134,10 @@ async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Pa
         (folder / name / "manifest.mpd").write_bytes(in_manifest(MANIFEST, tracks, folder=FOUND))
     path = f"{EVENT}/{tracks[0].file}"
     facts: dict[str, Any] = {"language": "de", "caption_kind": CaptionKind.CAPTIONS, "size": 1, "modified": NOON}
-    await do(inner, DiscoverCaption(KEY, event_id=EVENT, name="a", path=path, **facts))
+    await do(inner, Asset.discover_caption.on(KEY, event_id=EVENT, name="a", path=path, **facts))
     await packages(inner, media_root).agree(EVENT)
     assert "de-captions.m3u8" in (folder / "clear/master.m3u8").read_text()
-    await do(inner, RemoveAsset(KEY, running_job=None))
+    await do(inner, Asset.remove.on(KEY, running_job=None))
     assert await removal(inner, media_root).remove() == 1
     for name in ("clear", "cenc"):
         assert (folder / name / "master.m3u8").read_text() == in_playlist(MASTER, others, folder=FOUND)
@@ -156,7 +147,7 @@ async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Pa
     assert [(entry.file, entry.kind, entry.name) for entry in await answers.removed(str(EVENT))] == [
         (tracks[0].file, tracks[0].kind, "a")
     ]
-    await do(inner, DiscoverCaption(OTHER, event_id=EVENT, name="a", path=path, **facts))
+    await do(inner, Asset.discover_caption.on(OTHER, event_id=EVENT, name="a", path=path, **facts))
     assert await answers.removed(str(EVENT)) == []
     assert await answers.removed("film") == ()
 
@@ -165,8 +156,8 @@ async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Pa
 async def test_files_of_others_stay(inner: Core, media_root: Path) -> None:
     await requested(inner)
     await requested(inner, OTHER, f"{EVENT}/assets/other.jpg")
-    await do(inner, CompleteAsset(OTHER, job=17, job_version=5, sizes={f"{EVENT}/assets/other.jpg": 4}))
-    await do(inner, ForgetAsset(OTHER))
+    await do(inner, Asset.complete.on(OTHER, 17, job_version=5, sizes={f"{EVENT}/assets/other.jpg": 4}))
+    await do(inner, Asset.forget.on(OTHER))
     assert await removal(inner, media_root).remove() == 0
     assert await is_there(media_root)
 
@@ -174,7 +165,7 @@ async def test_files_of_others_stay(inner: Core, media_root: Path) -> None:
 @pytest.mark.usefixtures("_file")
 async def test_who_dies_on_the_way_leaves_the_rest_to_the_next(inner: Core, media_root: Path) -> None:
     await requested(inner)
-    await do(inner, RemoveAsset(KEY, running_job=17))
+    await do(inner, Asset.remove.on(KEY, running_job=17))
     dying = removal(inner, media_root, executor=Interrupted(inner.executor))
     with pytest.raises(Unavailable):
         await dying.remove()
@@ -189,7 +180,7 @@ async def test_a_run_that_was_frozen_before_it_published_publishes_nothing(inner
     folder.mkdir(parents=True)
     (folder / "image.jpg").write_bytes(b"goal")
     await requested(inner)
-    await do(inner, RemoveAsset(KEY, running_job=17))
+    await do(inner, Asset.remove.on(KEY, running_job=17))
     await removal(inner, media_root).remove()
     with pytest.raises(OutputMissing):
         await Workspaces(media_root).publish(RUN, [OUTPUT], client="studio")
@@ -206,7 +197,7 @@ async def test_who_is_slow_leaves_the_file_of_the_next_asset(inner: Core, media_
         await go_on.wait()
 
     await requested(inner)
-    await do(inner, RemoveAsset(KEY, running_job=17))
+    await do(inner, Asset.remove.on(KEY, running_job=17))
     slow = asyncio.create_task(removal(inner, media_root, remove_folders=slowly).remove())
     await under_way.wait()
     await removal(inner, media_root).remove()
@@ -227,6 +218,6 @@ async def test_who_is_frozen_before_it_deletes_leaves_the_file_of_the_next_asset
             await super().remove(path, only=only)
 
     await requested(inner)
-    await do(inner, RemoveAsset(KEY, running_job=17))
+    await do(inner, Asset.remove.on(KEY, running_job=17))
     await removal(inner, media_root, files=Frozen(media_root)).remove()
     assert (media_root / PATH).read_bytes() == b"next"

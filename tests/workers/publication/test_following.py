@@ -13,13 +13,6 @@ from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.publication.aggregate import Publication
-from domain.publication.commands import (
-    AwaitPublicationStart,
-    SchedulePublication,
-    StartPublication,
-    StopPublication,
-    WithdrawPublication,
-)
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
@@ -56,10 +49,10 @@ async def scheduled(inner: Core, event_id: UUID, number: int, *, start: bool = F
     key = UUID(int=number)
     text = PublicationText(title="Final")
     facts: dict[str, Any] = {"destination_id": DESTINATION, "target": Target.YOUTUBE, "transaction_id": UUID(int=1), "text": text}
-    command = SchedulePublication(key, publication=PublicationKind.LIVE, content_id=str(event_id), client="studio", **facts)
+    command = Publication.schedule.on(key, kind=PublicationKind.LIVE, content_id=str(event_id), client="studio", **facts)
     await do(inner, command)
     if start:
-        await do(inner, StartPublication(key, {"broadcast": str(key)}))
+        await do(inner, Publication.start.on(key, {"broadcast": str(key)}))
     return key
 
 
@@ -94,8 +87,8 @@ async def test_going_live_starts_what_was_started_ahead(inner: Core, target: Mem
     for number in range(100, 205):
         await scheduled(inner, key, number)
     for started in (ahead, stopped):
-        await do(inner, AwaitPublicationStart(started))
-    await do(inner, StopPublication(stopped))
+        await do(inner, Publication.await_start.on(started))
+    await do(inner, Publication.stop.on(stopped))
     await fed(inner)
     await carried_out(inner, target)
     waiting = (PublicationState.Scheduled, False)
@@ -118,7 +111,7 @@ async def test_one_that_is_started_while_its_event_goes_live_is_started(inner: C
     await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     await fed(inner)
     await carried_out(inner, target)
-    await do(inner, AwaitPublicationStart(late))
+    await do(inner, Publication.await_start.on(late))
     await fed(inner)
     await carried_out(inner, target)
     assert await state(inner, late) == (PublicationState.InProgress, True)
@@ -173,7 +166,7 @@ async def test_one_that_is_started_while_its_event_ends_is_ended_too(inner: Core
     await do(inner, MediaEvent.change_state.on(key, STOPPED, trigger=Trigger.OPERATOR))
     await fed(inner)
     await carried_out(inner, target)  # nothing is pushed yet
-    await do(inner, StartPublication(publication, {}))  # which had seen the Event on the air
+    await do(inner, Publication.start.on(publication, {}))  # which had seen the Event on the air
     await fed(inner)
     await carried_out(inner, target)
     assert (await state(inner, publication))[0] is PublicationState.Completed
@@ -186,7 +179,7 @@ async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
     await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     publications = [await scheduled(inner, key, number, start=True) for number in (11, 12)]
     for publication in publications:
-        await do(inner, StopPublication(publication))
+        await do(inner, Publication.stop.on(publication))
     await fed(inner)
     target.fault = TargetFailed("retry", "busy")
     await carried_out(inner, target)
@@ -203,7 +196,7 @@ async def test_a_deleted_one_is_ended_and_removed_at_its_target(inner: Core, tar
     key = await event(inner, 1, channel_id=CHANNEL)
     await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     publication = await scheduled(inner, key, 11, start=True)
-    await do(inner, WithdrawPublication(publication, hard=True, running_job=None))
+    await do(inner, Publication.withdraw.on(publication, hard=True, running_job=None))
     await fed(inner)
     await carried_out(inner, target)
     assert [call for call in target.calls if call != "close"] == ["close_live", "delete"]

@@ -15,11 +15,11 @@ from api.wiring.rooms.publication import carry_out_by_kind, live_publication_han
 from domain.destination.handlers import DestinationHandlers
 from domain.destination.targets import Target
 from domain.job.handlers import JobHandlers
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
 from domain.publication.aggregate import Publication
-from domain.publication.commands import CompletePublication, SchedulePublication, WithdrawPublication
 from domain.publication.values import PublicationKind, PublicationText
 from domain.record.configured import SentConfiguration
 from domain.record.handlers import RecordHandlers
@@ -53,10 +53,10 @@ LEASE = 30.0
 OUTBOUND = GuardedClient()
 
 
-def published(number: int) -> SchedulePublication:
-    return SchedulePublication(
+def published(number: int) -> Command[Publication]:
+    return Publication.schedule.on(
         UUID(int=number),
-        publication=PublicationKind.VOD,
+        kind=PublicationKind.VOD,
         content_id="film",
         destination_id=DESTINATION,
         target=Target.S3,
@@ -130,7 +130,7 @@ async def pending_orders(inner: Core) -> int:
 async def test_a_deleted_destination_takes_all_its_publications_along(inner: Core) -> None:
     for number in range(1, 8):
         await do(inner, published(number))
-        await do(inner, CompletePublication(UUID(int=number), job=number, job_version=9, details={}))
+        await do(inner, Publication.complete.on(UUID(int=number), number, job_version=9, details={}))
     await do(inner, DeleteRecord(DESTINATION, Destination))
     assert await fed(inner) == 1
     await carried_out(inner, MemoryTarget())
@@ -143,7 +143,7 @@ async def test_a_deleted_destination_takes_all_its_publications_along(inner: Cor
 
 async def test_what_an_upload_left_is_removed_after_its_worker_gave_up_and_until_it_is(inner: Core, clock: HandClock) -> None:
     await do(inner, published(17))
-    await do(inner, WithdrawPublication(UUID(int=17), hard=True, running_job=17))
+    await do(inner, Publication.withdraw.on(UUID(int=17), hard=True, running_job=17))
     assert await fed(inner) == 1
     target = MemoryTarget()
     await carried_out(inner, target)
@@ -161,7 +161,7 @@ async def test_what_an_upload_left_is_removed_after_its_worker_gave_up_and_until
 
 async def test_a_deletion_that_leaves_nothing_orders_nothing(inner: Core) -> None:
     await do(inner, published(17))
-    await do(inner, WithdrawPublication(UUID(int=17), hard=False, running_job=17))
+    await do(inner, Publication.withdraw.on(UUID(int=17), hard=False, running_job=17))
     assert await fed(inner) == 0
 
 

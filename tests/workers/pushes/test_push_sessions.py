@@ -20,7 +20,6 @@ from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.publication.aggregate import Publication
-from domain.publication.commands import RecreatePublication, SchedulePublication, StartPublication, StopPublication
 from domain.publication.row import PublicationRow
 from domain.publication.sources import ChannelSources
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
@@ -148,8 +147,8 @@ async def started(inner: Core, number: int = 11) -> UUID:
         "client": "studio",
         "text": PublicationText(),
     }
-    await do(inner, SchedulePublication(key, publication=PublicationKind.LIVE, **facts))
-    await do(inner, StartPublication(key, {"broadcast": "b"}))
+    await do(inner, Publication.schedule.on(key, kind=PublicationKind.LIVE, **facts))
+    await do(inner, Publication.start.on(key, {"broadcast": "b"}))
     return key
 
 
@@ -222,7 +221,7 @@ async def test_what_is_in_progress_is_pushed_shown_and_stopped(inner: Core, stag
         assert (await publication_of(inner, key)).details == {"broadcast": "b", "status": "live"}
         [row] = await inner.database.rows("SELECT number, state FROM sessions WHERE kind = 'publication'")
         assert (stage.pushes[0].session, stage.pushes[0].ingest.stream_name) == (row[0], str(key))
-        await do(inner, StopPublication(key))
+        await do(inner, Publication.stop.on(key))
         await until(lambda: not stage.running and not first.worker.sessions, seconds=SECONDS)
         count = len(stage.pushes)
         await asyncio.sleep(3 * FAST.longest)
@@ -265,8 +264,8 @@ async def test_a_target_that_never_takes_it_fails_it_and_nothing_is_tried_again(
         failed = await become(inner, key, lambda root: root.state is not PublicationState.InProgress)
         assert (failed.state, failed.reason, failed.open) == (PublicationState.FailedPublication, reason, True)
         await until(lambda: not first.worker.sessions, seconds=SECONDS)
-        await do(inner, RecreatePublication(key, ""))
-        await do(inner, StartPublication(key, {}))
+        await do(inner, Publication.recreate.on(key, ""))
+        await do(inner, Publication.start.on(key, {}))
         await until(lambda: stage.running, seconds=SECONDS)
 
 
@@ -287,7 +286,7 @@ async def test_fifty_at_once_are_pushed_once_each_and_stopped(inner: Core, stage
         assert stage.most == 50
         assert len(first.worker.sessions) + len(two.worker.sessions) == 50
         for key in keys:
-            await do(inner, StopPublication(key))
+            await do(inner, Publication.stop.on(key))
         await until(lambda: not stage.running, seconds=SECONDS)
 
 
@@ -304,7 +303,7 @@ async def test_a_dead_worker_is_replaced_and_two_never_send_at_once(
             await until(lambda: len(receiver.sessions(str(key))) == 2, seconds=SECONDS)
             off_air = receiver.sent[silent][0] - receiver.sent[silent - 1][0]
             assert off_air < LEASE + LEASE / 3 + 20, "a lease and the next look; the rest is a busy machine"
-            await do(inner, StopPublication(key))
+            await do(inner, Publication.stop.on(key))
             stopped = time.monotonic()
             await until(lambda: not two.worker.sessions, seconds=SECONDS)
             await asyncio.sleep(0.1)  # what was on the way
@@ -339,7 +338,7 @@ async def test_a_stop_while_it_connects_ends_it(inner: Core, stage: Stage, origi
     key = await started(inner)
     async with real_pusher() as pusher, member(inner, stage, pusher=pusher) as first:
         await until(lambda: receiver.writers, seconds=SECONDS)
-        await do(inner, StopPublication(key))
+        await do(inner, Publication.stop.on(key))
         await until(lambda: not first.worker.sessions, seconds=SECONDS)
         receiver.how = ""
         assert receiver.taken == []

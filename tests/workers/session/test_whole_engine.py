@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.composition.commands import ComposePlaylist
+from domain.composition.aggregate import Composition
 from domain.composition.values import CompositionKind, Item, ItemType, Playlist
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
@@ -112,8 +112,8 @@ async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_
     async with started() as inner:
         await given(inner, receiver, 1, composes=True)
         playlist = Playlist(items=items, looped=True)
-        compose = ComposePlaylist(
-            UUID(int=77), event_id=playing, composition=CompositionKind.ENCODER, playlist=playlist, client="admin"
+        compose = Composition.compose.on(
+            UUID(int=77), event_id=playing, kind=CompositionKind.ENCODER, playlist=playlist, client="admin"
         )
         await do(inner, compose)
         await do(inner, MediaEvent.change_state.on(playing, LIVE, trigger=Trigger.OPERATOR))

@@ -7,19 +7,9 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.asset.commands import (
-    ChangeAssetFile,
-    CompleteAsset,
-    DiscoverAsset,
-    FailAsset,
-    ForgetAsset,
-    ReleaseAssetPath,
-    RemoveAsset,
-    RenameAsset,
-    RequestAsset,
-    RestartAsset,
-)
+from domain.asset.aggregate import Asset
 from domain.asset.values import AssetType
+from domain.kernel.command import Command
 from tests.domain.scenario import NOW, THEN
 from tests.projections.feeding import do, event
 from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, together, webhook
@@ -37,28 +27,28 @@ async def fan(inner: Core) -> Fed:
     return fed(inner)
 
 
-def request(key: UUID = ASSET) -> RequestAsset:
-    return RequestAsset(key, event_id=FIRST, type=AssetType.GIF, name="Goal", path=f"{key}.gif", job=17)
+def request(key: UUID = ASSET) -> Command[Asset]:
+    return Asset.request.on(key, event_id=FIRST, type=AssetType.GIF, name="Goal", path=f"{key}.gif", job=17)
 
 
-def discovery(key: UUID = FOUND) -> DiscoverAsset:
-    return DiscoverAsset(key, event_id=FIRST, name="a", path=f"{key}.mp4", size=3, modified=THEN)
+def discovery(key: UUID = FOUND) -> Command[Asset]:
+    return Asset.discover.on(key, event_id=FIRST, name="a", path=f"{key}.mp4", size=3, modified=THEN)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])
 async def test_each_change_of_an_asset_is_notified_but_for_the_end_of_its_file(inner: Core, fan: Fed, at_once: int) -> None:
     writes = [
         request(),
-        FailAsset(ASSET, job=17, job_version=5, reason="no"),
-        RestartAsset(ASSET, job=17, job_version=6),
-        CompleteAsset(ASSET, job=17, job_version=7, sizes={f"{ASSET}.gif": 3}),
-        RenameAsset(ASSET, "Other"),
-        RemoveAsset(ASSET, running_job=None),
+        Asset.fail.on(ASSET, 17, job_version=5, reason="no"),
+        Asset.restart.on(ASSET, 17, job_version=6),
+        Asset.complete.on(ASSET, 17, job_version=7, sizes={f"{ASSET}.gif": 3}),
+        Asset.rename.on(ASSET, "Other"),
+        Asset.remove.on(ASSET, running_job=None),
         discovery(),
-        ChangeAssetFile(FOUND, size=4, modified=NOW),
-        ForgetAsset(FOUND),
+        Asset.change_file.on(FOUND, size=4, modified=NOW),
+        Asset.forget.on(FOUND),
     ]
-    for command in (*writes, ReleaseAssetPath(ASSET)):
+    for command in (*writes, Asset.release_path.on(ASSET)):
         await do(inner, command)
     await fan.feed(writes_at_once=at_once)
     assert await notifications(inner.database) == [CHANGED] * len(writes)

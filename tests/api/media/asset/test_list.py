@@ -11,7 +11,7 @@ import pytest
 
 from api.media.asset import requests
 from api.wiring.core import Core
-from domain.asset.commands import CompleteAsset, DiscoverAsset
+from domain.asset.aggregate import Asset
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
 from tests.api.media.asset.assets_given import GIF, film, image
 from tests.conftest import HandClock
@@ -20,12 +20,12 @@ from tests.projections.feeding import do
 
 
 async def completed(inner: Core, asset: dict[str, Any]) -> None:
-    await do(inner, CompleteAsset(UUID(asset["id"]), job=int(asset["jobId"]), job_version=9, sizes={asset["path"]: 7}))
+    await do(inner, Asset.complete.on(UUID(asset["id"]), int(asset["jobId"]), job_version=9, sizes={asset["path"]: 7}))
 
 
 async def discovered(inner: Core, event: str, name: str) -> str:
     key = UUID(int=len(name))
-    await do(inner, DiscoverAsset(key, event_id=UUID(event), name=name, path=f"{event}/{name}", size=3, modified=NOW))
+    await do(inner, Asset.discover.on(key, event_id=UUID(event), name=name, path=f"{event}/{name}", size=3, modified=NOW))
     return str(key)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.asset import handlers
-from domain.asset.commands import CompleteAsset
+from domain.asset.aggregate import Asset
 from tests.api.asking import UNKNOWN, add, add_flow, assert_problem, last, logged
 from tests.api.media.asset.assets_given import film, image, vod_file
 from tests.projections.feeding import do
@@ -82,7 +82,7 @@ async def test_assets_whose_files_are_gone_are_removed_and_requested_ones_keep_t
     (media_root / event / "assets").mkdir()
     for record in (made, gone):
         (media_root / record["path"]).write_text("picture")
-        command = CompleteAsset(UUID(record["id"]), job=int(record["jobId"]), job_version=9, sizes={record["path"]: 7})
+        command = Asset.complete.on(UUID(record["id"]), int(record["jobId"]), job_version=9, sizes={record["path"]: 7})
         await do(inner, command)
     (media_root / event / "sprite.jpg").write_text("x")
     assert await sync(http, event) == (False, 2, 0)

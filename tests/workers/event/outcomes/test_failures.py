@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.asset.commands import FailAsset, RequestAsset
+from domain.asset.aggregate import Asset
 from domain.asset.values import AssetState, AssetType
-from domain.composition.commands import ComposePlaylist, GiveUpGeneration
+from domain.composition.aggregate import Composition
 from domain.composition.values import CompositionKind, Playlist
 from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
@@ -25,7 +25,7 @@ from domain.kernel.ports import Invocation, Plan
 from domain.provision.aggregate import provision_key
 from domain.provision.commands import EndRun, RequestProvisioning, RequestTermination, ResetProvisioning
 from domain.provision.values import Deployment, ProvisionPlan, ProvisionState, RunEnd
-from domain.publication.commands import FailPublicationStart, FailPush, SchedulePublication, StartPublication
+from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from domain.record.kinds.destination import Destination
 from projections.log.reader import read
@@ -58,8 +58,8 @@ async def a_client_sets(inner: Core, state: EventState) -> None:
 
 async def waits_to_be_composed(inner: Core) -> None:
     async def composed() -> Plan:
-        compose = ComposePlaylist(
-            COMPOSITION, event_id=EVENT, composition=CompositionKind.STANDARD, playlist=Playlist(), client="studio"
+        compose = Composition.compose.on(
+            COMPOSITION, event_id=EVENT, kind=CompositionKind.STANDARD, playlist=Playlist(), client="studio"
         )
         return Plan((ComposeEvent(EVENT, job=None), compose))
 
@@ -69,7 +69,7 @@ async def waits_to_be_composed(inner: Core) -> None:
 
 async def is_deleted_while_it_waits(inner: Core) -> None:
     async def deleted() -> Plan:
-        return Plan((MediaEvent.delete.on(EVENT), GiveUpGeneration(COMPOSITION, seen=1, reason=REASON)))
+        return Plan((MediaEvent.delete.on(EVENT), Composition.give_up.on(COMPOSITION, REASON).as_planned(1)))
 
     await waits_to_be_composed(inner)
     await inner.executor.execute(deleted, invocation=Invocation.by("studio"))
@@ -77,15 +77,15 @@ async def is_deleted_while_it_waits(inner: Core) -> None:
 
 async def asset_fails(inner: Core) -> None:
     key = UUID(int=4)
-    await do(inner, RequestAsset(key, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path="1/goal.jpg", job=9))
-    await do(inner, FailAsset(key, job=9, job_version=3, reason=REASON))
+    await do(inner, Asset.request.on(key, event_id=EVENT, type=AssetType.IMAGE, name="Goal", path="1/goal.jpg", job=9))
+    await do(inner, Asset.fail.on(key, 9, job_version=3, reason=REASON))
 
 
 async def publication_fails(inner: Core, state: PublicationState, *, pushed: bool = False) -> None:
     key = UUID(int=5)
-    scheduled = SchedulePublication(
+    scheduled = Publication.schedule.on(
         key,
-        publication=PublicationKind.LIVE,
+        kind=PublicationKind.LIVE,
         content_id=str(EVENT),
         destination_id=UUID(int=6),
         target=Target.YOUTUBE,
@@ -96,10 +96,10 @@ async def publication_fails(inner: Core, state: PublicationState, *, pushed: boo
     await do(inner, scheduled)
     if pushed:
         await record(inner, Destination, 6, target=Target.YOUTUBE, **configured("Platform"))
-        run = (await do(inner, StartPublication(key, {}))).run
-        await do(inner, FailPush(key, run=run, state=state, reason=REASON))
+        run = (await do(inner, Publication.start.on(key, {}))).run
+        await do(inner, Publication.fail_push.on(key, run, state=state, reason=REASON))
     else:
-        await do(inner, FailPublicationStart(key, state, REASON))
+        await do(inner, Publication.fail_start.on(key, state, REASON))
 
 
 async def provision_ends(inner: Core, *steps: str, end: RunEnd) -> None:

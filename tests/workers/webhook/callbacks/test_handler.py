@@ -12,10 +12,11 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.destination.targets import Target
 from domain.job import commands
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.mapper import EventMapper
 from domain.kernel.named_callback import NamedCallback
-from domain.publication.commands import CompletePublication, SchedulePublication, ShowPublication, WithdrawPublication
+from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationText
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.destination import Destination
@@ -36,10 +37,10 @@ from workers.webhook.sender.endpoint_state import DISABLED
 A, B, DESTINATION = UUID(int=201), UUID(int=202), UUID(int=203)
 
 
-def scheduled(key: UUID, text: PublicationText) -> SchedulePublication:
-    return SchedulePublication(
+def scheduled(key: UUID, text: PublicationText) -> Command[Publication]:
+    return Publication.schedule.on(
         key,
-        publication=PublicationKind.VOD,
+        kind=PublicationKind.VOD,
         content_id="film",
         destination_id=DESTINATION,
         target=Target.S3,
@@ -198,9 +199,9 @@ async def test_a_publication_has_notices_of_every_change_in_the_order_of_the_log
     destination = {"name": "Archive", "target": Target.S3, "configuration_json": configuration}
     await do(inner, RegisterRecord(DESTINATION, Destination, destination))
     await do(inner, scheduled(key, text))
-    await do(inner, CompletePublication(key, job=17, job_version=9, details={"etag": "x"}))
-    await do(inner, ShowPublication(key, True))
-    await do(inner, WithdrawPublication(key, hard=False, running_job=None))
+    await do(inner, Publication.complete.on(key, 17, job_version=9, details={"etag": "x"}))
+    await do(inner, Publication.show.on(key, True))
+    await do(inner, Publication.withdraw.on(key, hard=False, running_job=None))
     await fan.feed(writes_at_once=2)
     states = [(entry["publicationStateString"], entry["published"]) for entry in await notices(inner)]
     assert states == [("Processing", False), ("Completed", False), ("Completed", True)]

@@ -8,7 +8,6 @@ import pytest
 
 from domain.kernel.command import Command
 from domain.publication.aggregate import Publication
-from domain.publication.commands import RecordArrival, RecreatePublication, StartPublication, StopPublication
 from tests.domain.publication.test_streaming import ARRIVED, CLOSED, KEY, LIVE, RUN, STARTED, STOPPED
 from tests.domain.scenario import Fact, given
 from workers.webhook.callbacks.fanout import NOTED, notice_of
@@ -17,10 +16,10 @@ from workers.webhook.callbacks.fanout import NOTED, notice_of
 @pytest.mark.parametrize(
     ("since", "command", "state"),
     [
-        ((), StartPublication(KEY, {"id": "b1"}), "InProgress"),
-        ((STARTED,), RecordArrival(KEY, run=RUN, details={}), "InProgress"),
-        ((STARTED, ARRIVED), StopPublication(KEY, "the Event has ended"), "Completed"),
-        ((STARTED, STOPPED, CLOSED), RecreatePublication(KEY), "Scheduled"),
+        ((), Publication.start.on(KEY, {"id": "b1"}), "InProgress"),
+        ((STARTED,), Publication.arrive.on(KEY, RUN, details={}), "InProgress"),
+        ((STARTED, ARRIVED), Publication.stop.on(KEY, "the Event has ended"), "Completed"),
+        ((STARTED, STOPPED, CLOSED), Publication.recreate.on(KEY), "Scheduled"),
     ],
 )
 def test_each_change_of_a_stream_has_a_notice(since: tuple[Fact, ...], command: Command[Publication], state: str) -> None:
