@@ -22,7 +22,7 @@ from api.wiring.core import Core, core
 from bench import load
 from bench.ground import Ground, Served
 from bench.serve import MASTER_KEY, PLUGINS
-from domain.job.commands import AcceptJob
+from domain.job.aggregate import Job
 from domain.job.values import Submission
 from domain.kernel.cause import Cause
 from domain.kernel.ports import Invocation
@@ -152,6 +152,6 @@ async def _accept(url: str, many: int, *, clients: int) -> None:
                     parameters=parameters,
                     tasks=workflow.graph(),
                 )
-                await wired.executor.execute(AcceptJob(await numbers.draw(), submission), invocation=Invocation(cause))
+                await wired.executor.execute(Job.accept.on(await numbers.draw(), submission), invocation=Invocation(cause))
 
         await asyncio.gather(*(some(remaining) for _ in range(clients)))

@@ -23,7 +23,6 @@ import psycopg
 
 from api.wiring.core import core
 from domain.job.aggregate import Job
-from domain.job.commands import AcceptJob
 from domain.job.values import Submission
 from domain.kernel.clock import system_clock
 from faults.findings import markdown
@@ -208,7 +207,7 @@ async def _accepted(engine: Engine, film: _Film) -> int:
     submission = Submission(
         client="admin", workflow=workflow.name, content_id=film.content_id, parameters=given, tasks=workflow.graph()
     )
-    await engine.do(AcceptJob(number, submission, 5))
+    await engine.do(Job.accept.on(number, submission, priority=5))
     return number
 
 

@@ -34,7 +34,8 @@ from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
 from api.wiring.core import Core, core
 from api.wiring.services import ROUTES, authenticate, services
-from domain.client.commands import NewKey, RegisterClient
+from domain.client.aggregate import NewKey
+from domain.client.commands import RegisterClient
 from domain.kernel.encryption import KeyedHash, SecretCipher
 from domain.kernel.ports import Invocation
 from projections.log.idempotency import IdempotencyRecords

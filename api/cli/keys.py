@@ -24,8 +24,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import LOST_KEY, StartError
 from api.wiring.workers import prepared_core
 from domain.client.aggregate import Client
-from domain.content_key.aggregate import Usage
-from domain.content_key.commands import RecordUsage
+from domain.content_key.aggregate import ContentKey, Usage
 from domain.content_key.handlers import ContentKeyHandlers, KeyRequest
 from domain.kernel.encryption import KeyRing, fingerprint
 from domain.kernel.errors import DomainError, NotFound
@@ -84,7 +83,7 @@ async def _export(args: Namespace, settings: Settings) -> int:
         keys = await _handlers(wired, vault).issue(requests, invocation=invocation)
         write_secret_file(args.output, document_of(args.content_id, keys).decode().rstrip("\n"))
         now = wired.clock()
-        exported = [RecordUsage(key.id, Usage(1, now, now, (), (_EXPORTED,))) for key in keys]
+        exported = [ContentKey.record_usage.on(key.id, Usage(1, now, now, (), (_EXPORTED,))) for key in keys]
         await asyncio.gather(*(wired.executor.execute(command, invocation=invocation) for command in exported))
     print(f"{len(keys)} keys, in the clear: {args.output}")
     return 0

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from domain.content_key.commands import RecordCountedUsage
+from domain.content_key.aggregate import ContentKey
 from domain.content_key.usage import KeyUse, UsageTotal, UsageTotals
 from domain.kernel.cause import ActorKind
 from domain.kernel.clock import Clock
@@ -102,7 +102,7 @@ class UsageRecorder:
     async def _record(self, due: DueUsage) -> Exception | None:
         invocation = Invocation.by(due.total.client, correlation_id=due.total.correlation_id, kind=ActorKind.CLIENT)
         try:
-            await self._executor.execute(RecordCountedUsage(due.key, due.total.usage), invocation=invocation)
+            await self._executor.execute(ContentKey.record_counted_usage.on(due.key, due.total.usage), invocation=invocation)
         except Exception as error:
             return error
         return None

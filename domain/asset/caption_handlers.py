@@ -16,7 +16,7 @@ from domain.asset.row import AssetRow
 from domain.asset.values import CaptionKind
 from domain.event.aggregate import MediaEvent
 from domain.event.ports import EventLookup
-from domain.job.commands import EndJob
+from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.values import DEFAULT_PRIORITY
 from domain.kernel.command import Command
@@ -140,7 +140,7 @@ class CaptionHandlers:
 
 
 def _ended(before: AssetRow) -> list[Command[Any]]:
-    return [] if before.running_job is None else [EndJob(before.running_job)]
+    return [] if before.running_job is None else [Job.end.on(before.running_job)]
 
 
 def _replacement(before: AssetRow, job: int) -> Command[Asset]:

@@ -23,7 +23,7 @@ from domain.event import metadata_file
 from domain.event.aggregate import MediaEvent
 from domain.event.ports import EventLookup, EventRow
 from domain.event.stream_start import stream_start
-from domain.job.commands import EndJob
+from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob, OwnedJob
@@ -297,7 +297,7 @@ def _points(wanted: NewAsset) -> dict[str, StreamPoint]:
 
 def _removal(row: AssetRow) -> list[Command[Any]]:
     remove = Asset.remove.on(row.id, running_job=row.running_job).as_planned()
-    return [remove] if row.running_job is None else [EndJob(row.running_job), remove]
+    return [remove] if row.running_job is None else [Job.end.on(row.running_job), remove]
 
 
 def _discovery(event_id: UUID, file: MediaFile, texts: Mapping[str, FoundCaption] | None) -> Command[Asset]:

@@ -32,6 +32,14 @@ class ApiKey:
         return self.expires_at is None or at < self.expires_at
 
 
+@dataclass(frozen=True)
+class NewKey:
+    """A key to be issued: its public id and the hash of its text."""
+
+    key_id: str
+    key_hash: str
+
+
 class Client(AggregateRoot):
     """A caller of the API. Its key in the log is its name."""
 
@@ -71,7 +79,15 @@ class Client(AggregateRoot):
         self._trigger(events.Restored, at=at, roles=checked_roles(roles))
 
     @decision
-    def change_roles(self, at: datetime, /, roles: Iterable[str], *, other_admins: bool) -> None:
+    def change(self, at: datetime, /, roles: Iterable[str] | None, *, other_admins: bool, trust_actor: bool | None = None) -> None:
+        """Replace the roles, and decide whether the end users that the client reports are believed. None leaves a value
+        unchanged."""
+        if roles is not None:
+            self._change_roles(roles, other_admins=other_admins, at=at)
+        if trust_actor is not None:
+            self.trust(at, trust_actor)
+
+    def _change_roles(self, roles: Iterable[str], *, other_admins: bool, at: datetime) -> None:
         self._check_not_deleted()
         new = checked_roles(roles)
         if "admin" in self.roles and "admin" not in new and not other_admins:
@@ -87,11 +103,11 @@ class Client(AggregateRoot):
             self._trigger(events.ActorTrustChanged, at=at, trusted=trusted)
 
     @decision
-    def issue_key(self, at: datetime, /, key_id: str, key_hash: str, *, expire_others_after: int | None = None) -> None:
+    def issue_key(self, at: datetime, /, new: NewKey, *, expire_others_after: int | None = None) -> None:
         """Add a key. After `expire_others_after` seconds the other keys expire, if they do not expire sooner."""
         self._check_not_deleted()
         others = self.keys
-        self._trigger(events.KeyIssued, at=at, key_id=key_id, key_hash=key_hash)
+        self._trigger(events.KeyIssued, at=at, key_id=new.key_id, key_hash=new.key_hash)
         if expire_others_after is None:
             return
         end = at + timedelta(seconds=expire_others_after)

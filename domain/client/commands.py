@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from domain.client.aggregate import Client
+from domain.client.aggregate import Client, NewKey
 from domain.client.names import FIRST
 from domain.drm.settings import DrmSettings, checked
 from domain.kernel.command import Command
@@ -20,14 +20,6 @@ class _ClientCommand(Command[Client]):
 
     def kind(self) -> type[Client]:
         return Client
-
-
-@dataclass(frozen=True)
-class NewKey:
-    """A key to be issued: its public id and the hash of its text."""
-
-    key_id: str
-    key_hash: str
 
 
 @dataclass(frozen=True)
@@ -47,56 +39,9 @@ class RegisterClient(_ClientCommand):
             root = Client.register(self.key, at, self.roles)
         else:
             root.restore(at, self.roles)
-        root.issue_key(at, self.first.key_id, self.first.key_hash)
+        root.issue_key(at, self.first)
         root.trust(at, self.trust_actor)
         return root
-
-
-@dataclass(frozen=True)
-class ChangeClientRoles(_ClientCommand):
-    """Replace the roles, and decide whether the end users that the client reports are believed. None leaves a value unchanged."""
-
-    roles: tuple[str, ...] | None
-    other_admins: bool
-    trust_actor: bool | None = None
-
-    def act(self, root: Client, *, at: datetime) -> None:
-        if self.roles is not None:
-            root.change_roles(at, self.roles, other_admins=self.other_admins)
-        if self.trust_actor is not None:
-            root.trust(at, self.trust_actor)
-
-
-@dataclass(frozen=True)
-class IssueClientKey(_ClientCommand):
-    """Issue another key."""
-
-    new: NewKey
-    expire_others_after: int | None = None
-
-    def act(self, root: Client, *, at: datetime) -> None:
-        root.issue_key(at, self.new.key_id, self.new.key_hash, expire_others_after=self.expire_others_after)
-
-
-@dataclass(frozen=True)
-class RevokeClientKey(_ClientCommand):
-    """Revoke a key."""
-
-    key_id: str
-    other_admins: bool
-
-    def act(self, root: Client, *, at: datetime) -> None:
-        root.revoke_key(at, self.key_id, other_admins=self.other_admins)
-
-
-@dataclass(frozen=True)
-class DeleteClient(_ClientCommand):
-    """Delete the client with its keys."""
-
-    other_admins: bool
-
-    def act(self, root: Client, *, at: datetime) -> None:
-        root.delete(at, other_admins=self.other_admins)
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
-from domain.client.aggregate import Client
-from domain.client.commands import (
-    ChangeClientRoles,
-    ConfigureClientDrm,
-    DeleteClient,
-    IssueClientKey,
-    NewKey,
-    RegisterClient,
-    RevokeClientKey,
-)
+from domain.client.aggregate import Client, NewKey
+from domain.client.commands import ConfigureClientDrm, RegisterClient
 from domain.client.names import FIRST
 from domain.kernel.command import Command
 from domain.kernel.errors import ClaimTaken, Conflict
@@ -79,7 +71,10 @@ class ClientHandlers:
         self, name: str, *, key: PlainApiKey, expire_others_after: int | None = None, invocation: Invocation
     ) -> Outcome[Client]:
         """Issue a key, which becomes the last one of the client."""
-        outcome = await self._execute(IssueClientKey(name, key.hashed(), expire_others_after), invocation)
+        outcome = await self._execute(
+            Client.issue_key.on(name, key.hashed(), expire_others_after=expire_others_after),
+            invocation,
+        )
         return replace(outcome, secrets={API_KEY: key.text})
 
     async def change(
@@ -88,17 +83,17 @@ class ClientHandlers:
         """Change the roles and the trust in reported end users. None leaves a value unchanged."""
         async with self._admins.admin_lock():
             others = await self._admins.other_admins(name)
-            command = ChangeClientRoles(name, None if roles is None else tuple(roles), others, trust_actor)
+            command = Client.change.on(name, None if roles is None else tuple(roles), other_admins=others, trust_actor=trust_actor)
             return await self._execute(command, invocation)
 
     async def revoke_key(self, name: str, key_id: str, *, invocation: Invocation) -> Outcome[Client]:
         async with self._admins.admin_lock():
-            command = RevokeClientKey(name, key_id, await self._admins.other_admins(name))
+            command = Client.revoke_key.on(name, key_id, other_admins=await self._admins.other_admins(name))
             return await self._execute(command, invocation)
 
     async def delete(self, name: str, *, invocation: Invocation) -> Outcome[Client]:
         async with self._admins.admin_lock():
-            return await self._execute(DeleteClient(name, await self._admins.other_admins(name)), invocation)
+            return await self._execute(Client.delete.on(name, other_admins=await self._admins.other_admins(name)), invocation)
 
     async def configure_drm(self, name: str, changes: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Client]:
         """Change DRM settings. A setting that `changes` lacks stays; None sets its default."""

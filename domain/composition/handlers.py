@@ -28,7 +28,7 @@ from domain.event.links import LINKS
 from domain.event.ports import EventDetailsLookup, EventRow
 from domain.event.values import VodWorkflow
 from domain.event.vod_jobs import vod_command
-from domain.job.commands import EndJob
+from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob, OwnedJob
@@ -462,7 +462,7 @@ def _failed(row: CompositionRow, reason: str) -> Sequence[Command[Any]]:
 
 
 def _broken_off(row: CompositionRow) -> Sequence[Command[Any]]:
-    return () if row.running_job is None else (EndJob(row.running_job),)
+    return () if row.running_job is None else (Job.end.on(row.running_job),)
 
 
 def _film(row: CompositionRow, playlist: Playlist, *, client: str) -> _Film:

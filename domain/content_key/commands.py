@@ -13,26 +13,22 @@ from domain.kernel.encryption import EncryptedSecret
 
 
 @dataclass(frozen=True)
-class _ContentKeyCommand(Command[ContentKey]):
-    key: UUID
-
-    def kind(self) -> type[ContentKey]:
-        return ContentKey
-
-
-@dataclass(frozen=True)
-class IssueContentKey(_ContentKeyCommand):
+class IssueContentKey(Command[ContentKey]):
     """Issue a key, or import one. An existing key stays as it is.
 
     With a `speke_version` the first use, for `systems`, is recorded too.
     """
 
+    key: UUID
     purpose: Purpose
     iv: bytes
     secret: EncryptedSecret
     imported: bool = False
     systems: tuple[str, ...] = ()
     speke_version: str = ""
+
+    def kind(self) -> type[ContentKey]:
+        return ContentKey
 
     @property
     def creates(self) -> bool:
@@ -51,24 +47,3 @@ class IssueContentKey(_ContentKeyCommand):
             return issued
         root.check_content_id(self.purpose.content_id)
         return root
-
-
-@dataclass(frozen=True)
-class RecordUsage(_ContentKeyCommand):
-    """Record uses of a key that are not counted elsewhere."""
-
-    usage: Usage
-
-    def act(self, root: ContentKey, *, at: datetime) -> None:
-        root.record_usage(at, self.usage)
-
-
-@dataclass(frozen=True)
-class RecordCountedUsage(_ContentKeyCommand):
-    """Record the counted uses of a key that no event contains yet. The count of `usage` includes all counted uses ever, so a
-    repeat changes nothing."""
-
-    usage: Usage
-
-    def act(self, root: ContentKey, *, at: datetime) -> None:
-        root.record_counted_usage(at, self.usage)

@@ -16,6 +16,7 @@ from uuid import UUID
 from domain.job import events
 from domain.job.task import Task
 from domain.job.values import (
+    DEFAULT_PRIORITY,
     TERMINAL,
     Fenced,
     JobState,
@@ -100,18 +101,40 @@ class Job(AggregateRoot):
         /,
         submission: Submission,
         *,
-        priority: int,
+        priority: int = DEFAULT_PRIORITY,
         run_at: datetime | None = None,
         semaphore: Semaphore | None = None,
         rerun_of: int | None = None,
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         transaction_id: str = "",
     ) -> Self:
         check_graph(submission.tasks)
-        facts: dict[str, Any] = {"run_at": run_at, "semaphore": semaphore, "rerun_of": rerun_of, "headers": headers}
+        facts: dict[str, Any] = {"run_at": run_at, "semaphore": semaphore, "rerun_of": rerun_of, "headers": dict(headers or {})}
         facts["transaction_id"] = transaction_id
         optional_facts = {name: value for name, value in facts.items() if value}
         return cls._begin(events.Accepted, key, at, submission=submission, priority=priority, **optional_facts)
+
+    @decision
+    def update(self, at: datetime, /, changes: Mapping[str, object]) -> None:
+        """Apply all changes. `changes` may hold `queue_state` (a JobState), `run_at`, `priority` and `semaphore` (None removes
+        it)."""
+        match changes.get("priority"):
+            case int(priority):
+                self.prioritise(at, priority)
+        if "semaphore" in changes:
+            semaphore = changes["semaphore"]
+            assert semaphore is None or isinstance(semaphore, Semaphore), "a semaphore"
+            self.set_semaphore(at, semaphore)
+        match changes.get("run_at"):
+            case datetime() as run_at:
+                self.reschedule(at, run_at)
+        match changes.get("queue_state"):
+            case JobState.PAUSED:
+                self.pause(at)
+            case JobState.BROKEN:
+                self.break_off(at)
+            case JobState.QUEUED:
+                self.resume(at)
 
     @decision
     def prioritise(self, at: datetime, /, priority: int) -> None:
@@ -145,7 +168,14 @@ class Job(AggregateRoot):
         self._trigger(events.Queued, at=at, resumed=True)
 
     @decision
+    def end(self, at: datetime, /) -> None:
+        """Cancel a job that is no longer needed, unless it has ended."""
+        if not self.ended:
+            self.break_off(at)
+
+    @decision
     def break_off(self, at: datetime, /, *, rerun_as: int | None = None) -> None:
+        """Cancel the job. `rerun_as` is the job that repeats it."""
         if self.state is not JobState.BROKEN:
             self._trigger(events.Broken, at=at, **({} if rerun_as is None else {"rerun_as": rerun_as}))
 
@@ -187,6 +217,7 @@ class Job(AggregateRoot):
 
     @decision
     def commit_outputs(self, at: datetime, /, task_id: int, *, run: int, outputs: tuple[Output, ...], result: Result) -> None:
+        """Record that the step has ended, and that these files of this run are published."""
         task = self._present(task_id, run)
         if task.state is TaskState.RUNNING:
             self._trigger(
@@ -210,8 +241,10 @@ class Job(AggregateRoot):
 
     @decision
     def fail_task(
-        self, at: datetime, /, task_id: int, *, run: int, error: str, retries: Retries, final: bool, cause: str = ""
+        self, at: datetime, /, task_id: int, *, run: int, error: str, retries: Retries, final: bool = False, cause: str = ""
     ) -> None:
+        """Record a failed run. `final` says that another try would fail too, as reported by the step. `cause` is its word for the
+        owner of the job."""
         task = self._present(task_id, run)
         retry_at = None if final else self._retry_at(task, retries, at)
         self._trigger(
@@ -245,6 +278,7 @@ class Job(AggregateRoot):
 
     @decision
     def interrupt_task(self, at: datetime, /, task_id: int, *, run: int) -> None:
+        """Record that the worker stops and returns the task."""
         task = self._task(task_id, run)
         if task.state is TaskState.RUNNING and task.run == run:
             self._trigger(events.TaskInterrupted, at=at, task=task_id, name=task.plan.name, run=run)

@@ -16,7 +16,6 @@ from pydantic_core import from_json, to_json
 
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
-from domain.job.commands import AcceptJob, BreakJob, UpdateJob
 from domain.job.ports import CheckedJob, JobNotes, JobNumbers, JobOwners, LoadAggregate, Workflows
 from domain.job.values import DEFAULT_PRIORITY, JobState, Semaphore, Submission
 from domain.kernel.clock import Clock
@@ -89,7 +88,7 @@ class NewJob:
 @dataclass(frozen=True, slots=True)
 class PreparedJob:
     """A job that is checked and has a number. `commands` accept it in the append of the submitter. They are made anew for each
-    attempt of a plan, and the last one is `AcceptJob`."""
+    attempt of a plan, and the last one accepts the job."""
 
     number: int
     commands: Callable[[], Awaitable[Sequence[Command[Any]]]]
@@ -165,16 +164,15 @@ class JobHandlers:
         async def commands() -> Sequence[Command[Any]]:
             addresses = await self._callbacks.of(job.client, named, content_id=checked.content_id, flow_id=job.flow_id)
             named_callbacks = await self._callbacks.named(job.client, {key: url.shown for key, url in addresses.items()})
-            accept = AcceptJob(
+            accept = Job.accept.on(
                 number,
                 _with_callbacks(submission, addresses, job_secrets),
-                job.priority,
+                priority=job.priority,
                 run_at=job.run_at,
                 semaphore=semaphore,
                 headers=masked_headers(job.headers),
                 transaction_id=transaction_id,
-                sealed=tuple(job_secrets.encrypted),
-            )
+            ).with_secrets(tuple(job_secrets.encrypted))
             of_owner = () if owned is None else self._owners.accepted(checked, number, owner=owned.owner)
             return (*named_callbacks, *of_owner, accept)
 
@@ -189,7 +187,7 @@ class JobHandlers:
             values["semaphore"] = job_secrets.semaphore(changes.semaphore.whole, shown=changes.semaphore.shown)
         elif changes.remove_semaphore:
             values["semaphore"] = None
-        command = UpdateJob(number, values, sealed=tuple(job_secrets.encrypted))
+        command = Job.update.on(number, values).with_secrets(tuple(job_secrets.encrypted))
         if changes.state is None and changes.run_at is None:
             return await self._executor.execute(command, invocation=invocation)
 
@@ -217,18 +215,19 @@ class JobHandlers:
             job_secrets = JobSecrets(self._vault, new_number)
             submission = job_secrets.submission(old.submission.client, checked, owner=old.submission.owner)
             addresses = await self._addresses(number, old.submission)
-            accept = AcceptJob(
+            accept = Job.accept.on(
                 new_number,
                 _with_callbacks(submission, addresses, job_secrets),
-                old.priority,
+                priority=old.priority,
                 rerun_of=number,
                 headers=masked_headers(headers or {}),
                 transaction_id=invocation.cause.correlation_id,
-                sealed=tuple(job_secrets.encrypted),
-            )
+            ).with_secrets(tuple(job_secrets.encrypted))
             owner = submission.owner
             of_owner = () if owner is None else self._owners.accepted(checked, new_number, owner=owner, rerun_of=number)
-            return Plan((accept, *of_owner, *await self._named_again(old.submission), BreakJob(number, rerun_as=new_number)))
+            return Plan(
+                (accept, *of_owner, *await self._named_again(old.submission), Job.break_off.on(number, rerun_as=new_number))
+            )
 
         return await self._noted(new_number, await self._executor.execute(plan, invocation=invocation))
 

@@ -16,7 +16,7 @@ from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
 from domain.event.ports import EventLookup
 from domain.event.values import Mp4State
-from domain.job.commands import EndJob
+from domain.job.aggregate import Job
 from domain.job.handlers import JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob, OwnedJob
@@ -366,7 +366,7 @@ def command_of(key: str, outcome: JobOutcome) -> Command[Any]:
 
 def withdrawal(row: PublicationRow, *, hard: bool) -> list[Command[Any]]:
     withdraw = Publication.withdraw.on(row.id, hard=hard, running_job=row.running_job).as_planned()
-    return [withdraw] if row.running_job is None else [EndJob(row.running_job), withdraw]
+    return [withdraw] if row.running_job is None else [Job.end.on(row.running_job), withdraw]
 
 
 def _fault(destination: RecordRow[DestinationDetails]) -> tuple[PublicationState, str] | None:

@@ -4,40 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 
 from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret
 from domain.webhook.callback import Callback
-from domain.webhook.endpoint import SIGNING, Endpoint
+from domain.webhook.endpoint import SIGNING
 
 
 @dataclass(frozen=True)
-class RotateSecret(Command[Endpoint]):
-    """Replace the signing secret. `signing` is the new one, encrypted for the endpoint's stream."""
-
-    of: type[Endpoint]
-    signing: EncryptedSecret
-
-    def kind(self) -> type[Endpoint]:
-        return self.of
-
-    @property
-    def sealed(self) -> Sequence[EncryptedSecret]:
-        return (self.signing,)
-
-    def act(self, root: Endpoint, *, at: datetime) -> None:
-        root.rotate(at, self.signing.ref)
-
-
-@dataclass(frozen=True)
-class _CallbackCommand(Command[Callback]):
-    def kind(self) -> type[Callback]:
-        return Callback
-
-
-@dataclass(frozen=True)
-class NameCallback(_CallbackCommand):
+class NameCallback(Command[Callback]):
     """Create the callback for an address that a job of `client` names, or keep the existing one, disabled or not.
 
     `url` has neither user info nor query. `signing` is the secret of a new callback.
@@ -47,6 +23,9 @@ class NameCallback(_CallbackCommand):
     url: str
     signing: EncryptedSecret
     new: bool = field(default=False, kw_only=True)
+
+    def kind(self) -> type[Callback]:
+        return Callback
 
     @property
     def creates(self) -> bool:
@@ -71,21 +50,3 @@ class NameCallback(_CallbackCommand):
         else:
             root.name(at)
         return root
-
-
-@dataclass(frozen=True)
-class KeepCallback(_CallbackCommand):
-    """Keep a callback whose deliveries are sent again, for as long as if a job had named it."""
-
-    def act(self, root: Callback, *, at: datetime) -> None:
-        root.name(at)
-
-
-@dataclass(frozen=True)
-class RemoveUnusedCallback(_CallbackCommand):
-    """Delete a callback if no job has named it on or after the day `before`; otherwise do nothing."""
-
-    before: date
-
-    def act(self, root: Callback, *, at: datetime) -> None:
-        root.remove_unused(at, self.before)

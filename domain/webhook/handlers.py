@@ -19,7 +19,6 @@ from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterReco
 from domain.webhook.aggregate import Webhook, check_values, check_webhook
 from domain.webhook.basic_auth import check_password
 from domain.webhook.callback import Callback
-from domain.webhook.commands import KeepCallback, RotateSecret
 from domain.webhook.details import WebhookFamily
 from domain.webhook.endpoint import BYTES, SIGNING, Endpoint, encode_secret
 from domain.webhook.headers import split_credentials
@@ -109,13 +108,13 @@ class WebhookHandlers:
     async def keep(self, key: UUID, *, invocation: Invocation) -> None:
         """Keep the endpoint, because its deliveries are to be sent again."""
         if await self._kind(key) is Callback:
-            await self._executor.execute(KeepCallback(key), invocation=invocation)
+            await self._executor.execute(Callback.name.on(key), invocation=invocation)
 
     async def rotate_secret(self, key: UUID, *, invocation: Invocation) -> Outcome[Endpoint]:
         """Create a new signing secret for a webhook of any family, or a callback. The outcome has it."""
         kind = await self._kind(key)
         secret, encrypted = self._new_secret(kind, key)
-        outcome = await self._executor.execute(RotateSecret(key, kind, encrypted), invocation=invocation)
+        outcome = await self._executor.execute(kind.rotate.on(key, encrypted.ref).with_secrets([encrypted]), invocation=invocation)
         return replace(outcome, secrets={"secret": secret})
 
     async def _kind(self, key: UUID) -> type[Endpoint]:

@@ -12,7 +12,8 @@ from typing import Any
 from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
-from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
+from domain.client.aggregate import Client, NewKey
+from domain.client.commands import RegisterClient
 from domain.client.names import DEMO_LOADER
 from projections.client.directory import FRESH, ClientDirectory
 from projections.kernel.database.database import Database
@@ -56,7 +57,7 @@ async def test_an_unknown_key_authenticates_nobody(inner: Core) -> None:
 
 async def test_a_key_works_until_the_moment_at_which_it_ends(inner: Core, clock: HandClock) -> None:
     await introduced(inner)
-    await do(inner, IssueClientKey("studio", key(NEW), expire_others_after=60))
+    await do(inner, Client.issue_key.on("studio", key(NEW), expire_others_after=60))
     inner.directory.invalidate()
     clock.now = NOON + timedelta(seconds=60) - timedelta(milliseconds=1)
     assert await name_of(inner.directory, OLD) == "studio"
@@ -67,22 +68,22 @@ async def test_a_key_works_until_the_moment_at_which_it_ends(inner: Core, clock:
 
 async def test_a_change_through_this_process_is_seen_at_once(inner: Core) -> None:
     await introduced(inner)
-    await do(inner, IssueClientKey("studio", key(NEW)))
+    await do(inner, Client.issue_key.on("studio", key(NEW)))
     assert await name_of(inner.directory, OLD) == "studio"
     inner.directory.invalidate()
     assert await name_of(inner.directory, NEW) == "studio"
 
-    await do(inner, RevokeClientKey("studio", key(OLD).key_id, other_admins=True))
+    await do(inner, Client.revoke_key.on("studio", key(OLD).key_id, other_admins=True))
     inner.directory.invalidate()
     assert await name_of(inner.directory, OLD) is None
 
-    await do(inner, ChangeClientRoles("studio", ("viewer",), other_admins=True))
+    await do(inner, Client.change.on("studio", ("viewer",), other_admins=True))
     inner.directory.invalidate()
     client = await inner.directory.authenticate(NEW)
     assert client is not None
     assert client.roles == ("viewer",)
 
-    await do(inner, DeleteClient("studio", other_admins=True))
+    await do(inner, Client.delete.on("studio", other_admins=True))
     inner.directory.invalidate()
     assert await name_of(inner.directory, NEW) is None
 
@@ -92,7 +93,7 @@ async def test_a_change_by_another_process_is_seen_once_the_cache_is_outdated(in
     await introduced(inner)
     assert await name_of(other, OLD) == "studio"
 
-    await do(inner, RevokeClientKey("studio", key(OLD).key_id, other_admins=True))
+    await do(inner, Client.revoke_key.on("studio", key(OLD).key_id, other_admins=True))
     assert await name_of(other, OLD) == "studio", "within the second it may still be known"
     grown_old(other)
     assert await name_of(other, OLD) is None
@@ -108,7 +109,7 @@ async def test_a_key_made_by_another_process_is_looked_for_before_it_is_refused(
 
 async def test_a_removed_name_that_is_used_again_has_new_keys_only(inner: Core) -> None:
     await introduced(inner)
-    await do(inner, DeleteClient("studio", other_admins=True))
+    await do(inner, Client.delete.on("studio", other_admins=True))
     await introduced(inner, secret=NEW)
     assert (await name_of(inner.directory, OLD), await name_of(inner.directory, NEW)) == (None, "studio")
 
@@ -158,7 +159,7 @@ async def test_a_change_that_comes_while_it_looks_is_not_lost(inner: Core, datab
         database.go.clear()
         looking = asyncio.create_task(directory.authenticate(OLD))
         await database.asked.wait()
-        await do(inner, RevokeClientKey("studio", key(OLD).key_id, other_admins=True))
+        await do(inner, Client.revoke_key.on("studio", key(OLD).key_id, other_admins=True))
         directory.invalidate()
         database.go.set()
         await looking
@@ -202,10 +203,10 @@ class TestOtherAdmins:
         assert await directory.other_admins("b")
         await introduced(inner, DEMO_LOADER, "admin", secret="demo")
         assert not await directory.other_admins("a"), "it goes with the demo"
-        await do(inner, ChangeClientRoles("b", ("admin",), other_admins=True))
+        await do(inner, Client.change.on("b", ("admin",), other_admins=True))
         assert await directory.other_admins("a")
-        await do(inner, IssueClientKey("b", key("b2"), expire_others_after=0))
-        await do(inner, RevokeClientKey("b", key("b2").key_id, other_admins=True))
+        await do(inner, Client.issue_key.on("b", key("b2"), expire_others_after=0))
+        await do(inner, Client.revoke_key.on("b", key("b2").key_id, other_admins=True))
         assert not await directory.other_admins("a"), "b's last key has ended"
 
     async def test_admin_decisions_are_sequential_across_processes(self, inner: Core, clock: HandClock) -> None:

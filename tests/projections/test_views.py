@@ -10,7 +10,8 @@ import pytest
 
 from api.wiring.catalogue import RECORD_VIEW, migrations, views
 from api.wiring.core import Core
-from domain.client.commands import DeleteClient, IssueClientKey, NewKey, RegisterClient
+from domain.client.aggregate import Client, NewKey
+from domain.client.commands import RegisterClient
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventDetails, EventState
@@ -161,13 +162,13 @@ async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inn
 
 async def test_the_row_of_a_client_holds_hashes_and_ends_of_keys(inner: Core) -> None:
     await do(inner, RegisterClient("studio", ("viewer", "keys"), NewKey("k1", "aa")))
-    await do(inner, IssueClientKey("studio", NewKey("k2", "bb"), expire_others_after=60))
+    await do(inner, Client.issue_key.on("studio", NewKey("k2", "bb"), expire_others_after=60))
     row = await only_row(inner, CLIENT_VIEW)
     assert (row["name"], row["version"], row["deleted"], row["registered_at"]) == ("studio", 4, False, NOON)
     assert row["roles"] == '["viewer","keys"]'
     assert '"key_id":"k1","key_hash":"aa"' in row["keys"]
     assert '"expires_at":"2031-01-02T12:01:00Z"' in row["keys"]
-    await do(inner, DeleteClient("studio", other_admins=True))
+    await do(inner, Client.delete.on("studio", other_admins=True))
     row = await only_row(inner, CLIENT_VIEW)
     assert (row["deleted"], row["keys"]) == (True, "[]")
 

@@ -12,7 +12,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from domain.client.commands import ChangeClientRoles, DeleteClient, IssueClientKey, NewKey, RegisterClient, RevokeClientKey
+from domain.client.aggregate import Client, NewKey
+from domain.client.commands import RegisterClient
 from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import (
@@ -24,7 +25,7 @@ from domain.event.commands import (
 )
 from domain.event.facets import Particulars
 from domain.event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJobEnd, VodResult, VodWorkflow
-from domain.kernel.command import Command
+from domain.kernel.command import Command, DecisionCommand
 from domain.kernel.encryption import SecretRef
 from domain.record.configured import ConfiguredRecord, SentConfiguration
 from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
@@ -189,10 +190,15 @@ def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Comm
     unnamed = NewKey("", "")
     asked: st.SearchStrategy[Command[Any]] = st.one_of(
         st.builds(RegisterClient, st.just(name), roles, st.just(unnamed)),
-        st.builds(ChangeClientRoles, st.just(name), roles, st.booleans()),
-        st.builds(IssueClientKey, st.just(name), st.just(unnamed), st.none() | st.integers(0, 1000)),
-        st.builds(RevokeClientKey, st.just(name), st.integers(0, 5).map(lambda number: f"{name} {number}"), st.booleans()),
-        st.builds(DeleteClient, st.just(name), st.booleans()),
+        st.builds(Client.change.on, st.just(name), roles, other_admins=st.booleans()),
+        st.builds(Client.issue_key.on, st.just(name), st.just(unnamed), expire_others_after=st.none() | st.integers(0, 1000)),
+        st.builds(
+            Client.revoke_key.on,
+            st.just(name),
+            st.integers(0, 5).map(lambda number: f"{name} {number}"),
+            other_admins=st.booleans(),
+        ),
+        st.builds(Client.delete.on, st.just(name), other_admins=st.booleans()),
     )
 
     def with_keys(commands: list[Command[Any]]) -> list[Command[Any]]:
@@ -205,4 +211,6 @@ def client_lives(name: str, *, longest: int = 20) -> st.SearchStrategy[list[Comm
 def _with_key(command: Command[Any], keys: Iterator[NewKey]) -> Command[Any]:
     if isinstance(command, RegisterClient):
         return replace(command, first=next(keys))
-    return replace(command, new=next(keys)) if isinstance(command, IssueClientKey) else command
+    if isinstance(command, DecisionCommand) and command.method is Client.issue_key.method:
+        return replace(command, arguments=(next(keys),))
+    return command

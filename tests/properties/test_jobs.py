@@ -12,20 +12,6 @@ from hypothesis import strategies as st
 
 from domain.job import events
 from domain.job.aggregate import Job, Retries
-from domain.job.commands import (
-    AcceptJob,
-    BreakJob,
-    CommitOutputs,
-    CompleteTask,
-    ExpireLease,
-    FailTask,
-    InterruptTask,
-    JobCommand,
-    QueueJob,
-    StartJob,
-    StartTask,
-    UpdateJob,
-)
 from domain.job.values import JobState, Output, Result, Semaphore, Submission, TaskPlan, TaskState
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
@@ -97,9 +83,9 @@ class Dice:
 class Life:
     """The life of a job, among clients, schedulers, controllers and workers that do not know of each other's actions."""
 
-    def __init__(self, accept: AcceptJob) -> None:
+    def __init__(self, accept: Command[Job]) -> None:
         self.log: list[Stored] = []
-        self.sent: list[JobCommand] = []
+        self.sent: list[Command[Job]] = []
         self.history = History()
         self.job = accept.decide(None, at=START)
         self._note()
@@ -110,45 +96,47 @@ class Life:
         """Take the next regular step."""
         job = self.job
         if job.state in (JobState.SCHEDULED, JobState.PENDING):
-            self.do(QueueJob(NUMBER, job.run_at, job.semaphore))
+            self.do(Job.queue.on(NUMBER, run_at=job.run_at, semaphore=job.semaphore))
         elif job.state is JobState.QUEUED:
-            self.do(StartJob(NUMBER, dice.slot, dice.slot if dice.yes else None, job.priority))
+            self.do(Job.start.on(NUMBER, slot=dice.slot, low_slot=dice.slot if dice.yes else None, priority=job.priority))
         elif ready := self.tasks_in(TaskState.READY):
             task = ready[dice.which % len(ready)]
-            self.do(StartTask(NUMBER, task, job.tasks[task].run + 1, WORKERS[dice.yes]))
+            self.do(Job.start_task.on(NUMBER, task, run=job.tasks[task].run + 1, worker=WORKERS[dice.yes]))
 
     def word(self, dice: Dice) -> None:
         """A worker, or whoever looks after lost ones, says something of a run, mostly of the present one."""
         under_way = self.tasks_in(TaskState.RUNNING, TaskState.PUBLISHING)
         task = under_way[dice.which % len(under_way)] if under_way else dice.which % 4
         run = (self.job.tasks[task].run if task in self.job.tasks else 1) + dice.off
-        words: list[JobCommand] = [
-            CommitOutputs(NUMBER, task, run, OUTPUTS, RESULT),
-            CompleteTask(NUMBER, task, run, RESULT if dice.yes else None),
-            CompleteTask(NUMBER, task, run),
-            FailTask(NUMBER, task, run, "no", dice.retries, dice.slot == 3),
-            ExpireLease(NUMBER, task, run, dice.retries),
-            InterruptTask(NUMBER, task, run),
+        words: list[Command[Job]] = [
+            Job.commit_outputs.on(NUMBER, task, run=run, outputs=OUTPUTS, result=RESULT),
+            Job.complete_task.on(NUMBER, task, run=run, result=RESULT if dice.yes else None),
+            Job.complete_task.on(NUMBER, task, run=run),
+            Job.fail_task.on(NUMBER, task, run=run, error="no", retries=dice.retries, final=dice.slot == 3),
+            Job.expire_lease.on(NUMBER, task, run=run, retries=dice.retries),
+            Job.interrupt_task.on(NUMBER, task, run=run),
         ]
         self.do(words[dice.which % len(words)])
 
     def stray(self, dice: Dice) -> None:
         """A scheduler, a controller or a worker that looked a while ago."""
-        strays: list[JobCommand] = [
-            QueueJob(NUMBER, dice.run_at, dice.semaphore),
-            StartJob(NUMBER, dice.slot, None, 1 + dice.which % 10),
-            StartTask(NUMBER, 1 + dice.which % 4, dice.slot, WORKERS[dice.yes]),
+        strays: list[Command[Job]] = [
+            Job.queue.on(NUMBER, run_at=dice.run_at, semaphore=dice.semaphore),
+            Job.start.on(NUMBER, slot=dice.slot, low_slot=None, priority=1 + dice.which % 10),
+            Job.start_task.on(NUMBER, 1 + dice.which % 4, run=dice.slot, worker=WORKERS[dice.yes]),
         ]
         self.do(strays[dice.which % len(strays)])
 
     def steer(self, dice: Dice) -> None:
         wanted = [JobState.PAUSED, JobState.PAUSED, JobState.BROKEN][dice.which % 3]
-        self.do(UpdateJob(NUMBER, {"queue_state": JobState.QUEUED if self.job.state is JobState.PAUSED else wanted}))
+        self.do(Job.update.on(NUMBER, {"queue_state": JobState.QUEUED if self.job.state is JobState.PAUSED else wanted}))
 
     def update(self, dice: Dice) -> None:
         changes = {"priority": 1 + dice.which % 10, "semaphore": dice.semaphore, **({"run_at": dice.run_at} if dice.run_at else {})}
         name = list(changes)[dice.which % len(changes)]
-        self.do(BreakJob(NUMBER, 18) if dice.slot == 3 and dice.yes else UpdateJob(NUMBER, {name: changes[name]}))
+        self.do(
+            Job.break_off.on(NUMBER, rerun_as=18) if dice.slot == 3 and dice.yes else Job.update.on(NUMBER, {name: changes[name]})
+        )
 
     def again(self, dice: Dice) -> None:
         """A command comes twice, or late."""
@@ -160,7 +148,7 @@ class Life:
     def tasks_in(self, *states: TaskState) -> list[int]:
         return [key for key, task in self.job.tasks.items() if self.job.state_of(task) in states]
 
-    def do(self, command: JobCommand) -> None:
+    def do(self, command: Command[Job]) -> None:
         """Execute a command as the executor does: a refused command changes nothing."""
         self.sent.append(command)
         try:
@@ -197,7 +185,7 @@ class Life:
 
 
 accepts = st.builds(
-    lambda tasks, run_at, semaphore: AcceptJob(
+    lambda tasks, run_at, semaphore: Job.accept.on(
         NUMBER,
         Submission(client="studio", workflow="any", content_id="a", parameters={}, tasks=tasks),
         run_at=run_at,
@@ -221,7 +209,7 @@ def job_lives(number: int) -> st.SearchStrategy[list[Command[Any]]]:
     return st.tuples(accepts, st.lists(moves, min_size=5, max_size=20)).map(lambda life: _commands(number, life[0], life[1]))
 
 
-def _commands(number: int, accept: AcceptJob, lived: Sequence[tuple[Callable[[Life, Dice], None], Dice]]) -> list[Command[Any]]:
+def _commands(number: int, accept: Command[Job], lived: Sequence[tuple[Callable[[Life, Dice], None], Dice]]) -> list[Command[Any]]:
     life = Life(accept)
     for move, thrown in lived:
         move(life, thrown)
@@ -230,7 +218,7 @@ def _commands(number: int, accept: AcceptJob, lived: Sequence[tuple[Callable[[Li
 
 @settings(max_examples=150, deadline=None)
 @given(accepts, st.lists(moves, min_size=30, max_size=60))
-def test_the_invariants_of_a_job_hold(accept: AcceptJob, lived: list[tuple[Callable[[Life, Dice], None], Dice]]) -> None:
+def test_the_invariants_of_a_job_hold(accept: Command[Job], lived: list[tuple[Callable[[Life, Dice], None], Dice]]) -> None:
     life = Life(accept)
     for move, thrown in lived:
         move(life, thrown)

@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from domain.job.aggregate import Job
-from domain.job.commands import StartJob
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
 from projections.job.admission import Admission, AdmittedJob, Capacity, admit
@@ -157,7 +156,9 @@ class JobStarter:
         queued, job = admitted_job.queued, None
         worker = "" if places is None else places.worker
         workers = {} if places is None else {places.name: worker}
-        start = StartJob(queued.job, admitted_job.slot, admitted_job.low_slot, queued.priority, workers)
+        start = Job.start.on(
+            queued.job, slot=admitted_job.slot, low_slot=admitted_job.low_slot, priority=queued.priority, workers=workers
+        )
         try:
             invocation = Invocation.by("system", correlation_id=queued.transaction_id)
             job = (await self._executor.execute(start, invocation=invocation)).aggregate

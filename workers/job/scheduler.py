@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from domain.job.commands import QueueJob
+from domain.job.aggregate import Job
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
@@ -115,7 +115,7 @@ class Scheduler(LeasedWorker):
 
     async def _queue_one(self, due: Due) -> None:
         try:
-            queue = QueueJob(due.job, due.run_at, due.semaphore)
+            queue = Job.queue.on(due.job, run_at=due.run_at, semaphore=due.semaphore)
             await self._executor.execute(queue, invocation=Invocation.by("system", correlation_id=due.transaction_id))
         except Conflict as fault:
             _log.info("job %d was not queued: %s; it is retried", due.job, fault)

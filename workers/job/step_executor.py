@@ -18,10 +18,10 @@ from uuid import UUID
 from pydantic_core import from_json
 
 from domain.job.aggregate import NO_WORKERS, Job, Retries
-from domain.job.commands import CommitOutputs, CompleteTask, FailTask, InterruptTask, JobCommand, StartTask
 from domain.job.task import Task
 from domain.job.values import Fenced, JobState, Result, TaskState
 from domain.kernel.cause import Cause
+from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, DecryptionFailed, Unavailable
 from domain.kernel.masking import secret_texts
 from domain.kernel.ports import Invocation
@@ -168,7 +168,9 @@ class StepExecutor:
         if assigned.publishing:
             job = await self._load(run)
         else:
-            job = assigned.job or await self.report(StartTask(run.job, run.task, run.run, assigned.worker), assigned.transaction_id)
+            job = assigned.job or await self.report(
+                Job.start_task.on(run.job, run.task, run=run.run, worker=assigned.worker), assigned.transaction_id
+            )
             job = await self._step(job, assigned)
         task = job.tasks[run.task]
         if task.state is TaskState.PUBLISHING and task.run == run.run:
@@ -205,7 +207,7 @@ class StepExecutor:
             if had_files:
                 return
 
-    async def report(self, command: JobCommand, transaction_id: str) -> Job:
+    async def report(self, command: Command[Job], transaction_id: str) -> Job:
         """Execute a command, repeatedly until it succeeds. The task worker cancels this when its lease is lost."""
         invocation = Invocation(Cause.by("system", correlation_id=transaction_id, trace_parent=self._spans.trace_parent))
         outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
@@ -257,7 +259,9 @@ class StepExecutor:
         result = reporter.clean_result(end.result)
         if not end.outputs:
             return await self._complete(job, assigned, result)
-        return await self.report(CommitOutputs(run.job, run.task, run.run, end.outputs, result), job.transaction_id)
+        return await self.report(
+            Job.commit_outputs.on(run.job, run.task, run=run.run, outputs=end.outputs, result=result), job.transaction_id
+        )
 
     async def _stage(self, run: Run, end: Finished | Failed, *, content_id: str) -> Finished | Failed:
         if isinstance(end, Failed) or not end.outputs:
@@ -272,7 +276,7 @@ class StepExecutor:
 
     async def _fail_step(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
         if end.interrupted:
-            return await self.report(InterruptTask(run.job, run.task, run.run), job.transaction_id)
+            return await self.report(Job.interrupt_task.on(run.job, run.task, run=run.run), job.transaction_id)
         return await self._fail(job, run, reason=reporter.clean(end.reason), final=end.final, cause=end.cause)
 
     async def _publish(self, job: Job, assigned: AssignedRun) -> Job:
@@ -290,12 +294,25 @@ class StepExecutor:
         return await self._complete(job, assigned, None)
 
     async def _complete(self, job: Job, assigned: AssignedRun, result: Result | None) -> Job:
-        return await self.report(CompleteTask(*assigned.run, result=result, workers=assigned.successors(job)), job.transaction_id)
+        return await self.report(
+            Job.complete_task.on(
+                assigned.run.job, assigned.run.task, run=assigned.run.run, result=result, workers=assigned.successors(job)
+            ),
+            job.transaction_id,
+        )
 
     async def _fail(self, job: Job, run: Run, *, reason: str, final: bool, cause: str = "") -> Job:
         retries = await _until_available(lambda: self.retries(job.submission.client))
         return await self.report(
-            FailTask(run.job, run.task, run.run, reason[:_LONGEST_ERROR] or "The step failed.", retries, final, cause),
+            Job.fail_task.on(
+                run.job,
+                run.task,
+                run=run.run,
+                error=reason[:_LONGEST_ERROR] or "The step failed.",
+                retries=retries,
+                final=final,
+                cause=cause,
+            ),
             job.transaction_id,
         )
 

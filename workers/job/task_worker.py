@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import Final
 
 from domain.job.aggregate import NO_WORKERS, Job
-from domain.job.commands import ExpireLease, InterruptTask
 from domain.job.values import Fenced, TaskState
 from domain.kernel.errors import NotFound, Unavailable
 from domain.kernel.stream_name import StreamName
@@ -129,7 +128,10 @@ class TaskWorker(LeasedWorker):
             async with asyncio.timeout(self._drain):
                 for under_way in await self._queue.of_worker(self._lease.worker):
                     with suppress(Fenced, NotFound):
-                        await self._executor.report(InterruptTask(*under_way.run), under_way.transaction_id)
+                        await self._executor.report(
+                            Job.interrupt_task.on(under_way.run.job, under_way.run.task, run=under_way.run.run),
+                            under_way.transaction_id,
+                        )
                 await self._lease.end()
 
     # --- what is ready
@@ -381,7 +383,10 @@ class TaskWorker(LeasedWorker):
     async def _expire(self, under_way: RunUnderWay) -> None:
         retries = await self._executor.retries(under_way.client)
         with suppress(NotFound):
-            job = await self._executor.report(ExpireLease(*under_way.run, retries=retries), under_way.transaction_id)
+            job = await self._executor.report(
+                Job.expire_lease.on(under_way.run.job, under_way.run.task, run=under_way.run.run, retries=retries),
+                under_way.transaction_id,
+            )
             self._executor.lost(job, under_way.run)
             task = job.tasks[under_way.run.task]
             if task.state is TaskState.PUBLISHING and under_way.run not in self._runs and task.worker == self._lease.worker:

@@ -13,8 +13,8 @@ import httpx
 from api.wiring.core import Core
 from api.wiring.rooms.client import CLIENT
 from domain.client import events
-from domain.client.aggregate import Client
-from domain.client.commands import NewKey, RegisterClient
+from domain.client.aggregate import Client, NewKey
+from domain.client.commands import RegisterClient
 from domain.kernel.ports import Invocation
 from projections.audit.index import fill
 from tests.api.asking import assert_problem, logged
@@ -31,7 +31,7 @@ class FormerRegistration(RegisterClient):
     def decide(self, root: Client | None, *, at: datetime) -> Client:
         assert root is None
         made = Client._begin(events.Registered, self.key, at, roles=self.roles)
-        made.issue_key(at, self.first.key_id, self.first.key_hash)
+        made.issue_key(at, self.first)
         return made
 
 

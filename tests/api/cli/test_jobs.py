@@ -20,7 +20,7 @@ from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import VodWorkflow
-from domain.job.commands import AcceptJob, CompleteTask, FailTask, StartTask
+from domain.job.aggregate import Job
 from domain.job.handlers import JobSecrets
 from domain.job.values import JobState, Result, Submission, TaskPlan
 from domain.kernel.command import Command
@@ -154,7 +154,7 @@ async def test_a_handled_failure_is_no_longer_listed(call: Call, engine: Engine)
 async def test_a_job_is_shown_with_its_tasks(call: Call, engine: Engine) -> None:
     job = await fetching(engine, priority=3)
     await start(engine.inner, job)
-    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await do(engine.inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     await progressed(engine.inner, job, 0.42, "8 of 20 MB")
     code, shown, err = await call("show", job)
     assert (code, err) == (0, "")
@@ -173,8 +173,8 @@ async def test_a_job_is_shown_with_its_tasks(call: Call, engine: Engine) -> None
 async def test_a_failed_job_is_shown_with_its_reason(call: Call, engine: Engine) -> None:
     job = await fetching(engine)
     await start(engine.inner, job)
-    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
-    await do(engine.inner, FailTask(job, 1, 1, "no such\x1b[31m host", NEVER))
+    await do(engine.inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
+    await do(engine.inner, Job.fail_task.on(job, 1, run=1, error="no such\x1b[31m host", retries=NEVER))
     _, shown, _ = await call("show", job)
     assert shown.splitlines()[0] == f"job {job}  failed  {FETCH} of admin"
     assert r"  reason      the task fetch failed: no such\x1b[31m host" in shown.splitlines()
@@ -191,7 +191,7 @@ async def test_a_failed_job_is_shown_with_its_reason(call: Call, engine: Engine)
 async def test_the_log_of_a_job(call: Call, engine: Engine) -> None:
     job = await fetching(engine)
     await start(engine.inner, job)
-    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await do(engine.inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     await wrote(engine.inner, job, "two lines\nof a \x1b[2Jstep", severity=2)
     code, shown, err = await call("logs", job)
     assert (code, err) == (0, "")
@@ -215,11 +215,11 @@ async def test_the_log_is_followed_until_the_job_has_ended(call: Call, engine: E
     await start(engine.inner, job)
     shown += await output_with(capsys, "started in slot 1")
     for task in (1, 2):
-        await do(engine.inner, StartTask(job, task, 1, "host 1"))
+        await do(engine.inner, Job.start_task.on(job, task, run=1, worker="host 1"))
         await wrote(engine.inner, job, f"the step {task} speaks")
         shown += await output_with(capsys, f"the step {task} speaks")
         assert not following.done()
-        await do(engine.inner, CompleteTask(job, task, 1, Result(message="done")))
+        await do(engine.inner, Job.complete_task.on(job, task, run=1, result=Result(message="done")))
     code, rest, err = await following
     assert (code, err) == (0, "")
     assert (shown + rest).splitlines()[-1].endswith("INFO   worker  The job is completed")
@@ -244,17 +244,17 @@ async def test_jobs_are_watched_until_they_have_ended(call: Call, engine: Engine
     watching = asyncio.ensure_future(call("watch", job, broken))
     shown = await output_with(capsys, f"{broken}  {FETCH} of admin is queued\n")
     await start(engine.inner, job)
-    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await do(engine.inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     await progressed(engine.inner, job, 0.25, "5 of 20 MB\x07")
     shown += await output_with(capsys, f"{job}  fetch is running, attempt 1  25%  5 of 20 MB\\x07\n")
     await progressed(engine.inner, job, 0.5, "10 of 20 MB")
     shown += await output_with(capsys, "50%  10 of 20 MB\n")
     assert (await call_beside(broken)) == 0
     shown += await output_with(capsys, f"{broken}  {FETCH} of admin is broken\n")
-    await do(engine.inner, CompleteTask(job, 1, 1, Result()))
-    await do(engine.inner, StartTask(job, 2, 1, "host 1"))
+    await do(engine.inner, Job.complete_task.on(job, 1, run=1, result=Result()))
+    await do(engine.inner, Job.start_task.on(job, 2, run=1, worker="host 1"))
     assert not watching.done()
-    await do(engine.inner, CompleteTask(job, 2, 1, Result()))
+    await do(engine.inner, Job.complete_task.on(job, 2, run=1, result=Result()))
     code, rest, err = await watching
     assert (code, err) == (0, "")
     assert rest.splitlines()[-2:] == [
@@ -308,7 +308,7 @@ async def test_a_job_is_not_resumed_beside_another_one_of_its_event(call: Call, 
         owner=MediaEvent.stream(event),
     )
     commands: tuple[Command[Any], ...] = (
-        AcceptJob(old, submission),
+        Job.accept.on(old, submission),
         AddOrUpdateEvent(event, {}, new=True),
         MediaEvent.start_vod_job.on(event, present, VodWorkflow.PACKAGE),
     )
@@ -329,7 +329,7 @@ async def test_a_job_is_run_again_with_its_secrets(call: Call, engine: Engine, t
     checked = builtin().checked_job(FETCH, {"content_id": "match", "url": url})
     submission = secrets.submission("playout", checked)
     assert submission.sealed_parameters is not None
-    await engine.do(AcceptJob(old, submission, 2, sealed=tuple(secrets.encrypted)))
+    await engine.do(Job.accept.on(old, submission, priority=2).with_secrets(tuple(secrets.encrypted)))
 
     code, shown, err = await call("rerun", old, "--yes")
     new = int(shown.split()[-1])

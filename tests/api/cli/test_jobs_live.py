@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from api.wiring.core import Core
-from domain.job.commands import CompleteTask, StartTask
+from domain.job.aggregate import Job
 from domain.job.values import Result
 from projections.job.log_lines import Progress, write
 from projections.job.queue import JobNumbers, Run
@@ -104,7 +104,7 @@ async def screen_of(*words: object, environment: dict[str, str], pipe: bool = Fa
 async def running(engine: Engine) -> int:
     job = await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4")
     await start(engine.inner, job)
-    await do(engine.inner, StartTask(job, 1, 1, "host 1"))
+    await do(engine.inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     return job
 
 
@@ -119,10 +119,10 @@ async def test_a_terminal_shows_a_bar_for_each_task_that_runs(engine: Engine, en
         await screen.shows(f"{job} fetch", "━", "25%", r"5 of 20 MB [red]\x1b[7m")
         await progressed(engine, job, 0.5, "10 of 20 MB")
         await screen.shows("50%", "10 of 20 MB")
-        await do(engine.inner, CompleteTask(job, 1, 1, Result()))
+        await do(engine.inner, Job.complete_task.on(job, 1, run=1, result=Result()))
         await screen.shows(f"{job}  fetch is completed, attempt 1")
-        await do(engine.inner, StartTask(job, 2, 1, "host 1"))
-        await do(engine.inner, CompleteTask(job, 2, 1, Result()))
+        await do(engine.inner, Job.start_task.on(job, 2, run=1, worker="host 1"))
+        await do(engine.inner, Job.complete_task.on(job, 2, run=1, result=Result()))
         await screen.shows(f"{job}  http_fetch_verify of admin is completed")
         assert screen.goes_on  # there may be more to watch
         assert await screen.interrupted() == (0, "")
@@ -142,5 +142,5 @@ async def test_a_closed_pipe_is_no_error(engine: Engine, environment: dict[str, 
     async with screen_of("logs", job, "--follow", environment=environment, pipe=True) as screen:
         await screen.shows("started the task fetch")
         screen.turn_away()
-        await do(engine.inner, CompleteTask(job, 1, 1, Result()))
+        await do(engine.inner, Job.complete_task.on(job, 1, run=1, result=Result()))
         assert await screen.ended() == (0, "")

@@ -10,8 +10,8 @@ import httpx
 
 from api.wiring.core import Core
 from domain.job.aggregate import Job, Retries
-from domain.job.commands import CompleteTask, FailTask, JobCommand, QueueJob, StartJob, StartTask
 from domain.job.values import JobState, Result
+from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
 from tests.domain.channel.texts_given import FLOW
 
@@ -56,28 +56,28 @@ async def single(engine: httpx.AsyncClient, job: int) -> dict[str, Any]:
     return shown
 
 
-async def do(inner: Core, command: JobCommand) -> Job:
+async def do(inner: Core, command: Command[Job]) -> Job:
     return (await inner.executor.execute(command, invocation=Invocation.by("system"))).aggregate
 
 
 async def start(inner: Core, job: int, *, slot: int = 1) -> Job:
     result = await inner.streams.load(Job.stream(job))
     assert isinstance(result, Job)
-    return await do(inner, StartJob(job, slot, None, result.priority))
+    return await do(inner, Job.start.on(job, slot=slot, low_slot=None, priority=result.priority))
 
 
 async def complete(inner: Core, job: int, *, slot: int = 1) -> Job:
     root = await start(inner, job, slot=slot)
     for task in root.tasks:
-        await do(inner, StartTask(job, task, 1, "host 1"))
-        root = await do(inner, CompleteTask(job, task, 1, Result(message="done")))
+        await do(inner, Job.start_task.on(job, task, run=1, worker="host 1"))
+        root = await do(inner, Job.complete_task.on(job, task, run=1, result=Result(message="done")))
     return root
 
 
 async def fail(inner: Core, job: int, *, slot: int = 1) -> Job:
     await start(inner, job, slot=slot)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
-    return await do(inner, FailTask(job, 1, 1, "no such host", NEVER))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
+    return await do(inner, Job.fail_task.on(job, 1, run=1, error="no such host", retries=NEVER))
 
 
 async def bring(engine: httpx.AsyncClient, inner: Core, state: JobState, **fields: Any) -> int:
@@ -98,4 +98,4 @@ async def bring(engine: httpx.AsyncClient, inner: Core, state: JobState, **field
 async def come_due(inner: Core, job: int) -> Job:
     root = await inner.streams.load(Job.stream(job))
     assert isinstance(root, Job)
-    return await do(inner, QueueJob(job, root.run_at, root.semaphore))
+    return await do(inner, Job.queue.on(job, run_at=root.run_at, semaphore=root.semaphore))

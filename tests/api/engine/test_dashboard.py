@@ -18,7 +18,7 @@ from api.http.app import Application
 from api.http.sse import AWAY, FULL
 from api.kernel.request import Request
 from api.wiring.core import Core
-from domain.job.commands import StartTask
+from domain.job.aggregate import Job
 from domain.job.values import JobState
 from domain.kernel.errors import Unavailable
 from projections.job.board import BoardQueries
@@ -118,7 +118,7 @@ async def test_progress_of_the_current_run_is_sent(engine: httpx.AsyncClient, in
     frames = boards.frames("admin", has_key=True)
     job = await submit(engine)
     await start(inner, job)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     output = [Progress(Run(job, 1, 1), 0.25, "a quarter"), Progress(Run(job, 2, 9), 0.9, "of another run")]
     await write(inner.database, lines=[], progress=output)
     shown = await until(frames, lambda shown: shown["tasks"] and shown["tasks"][0]["fraction"])

@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 
 from api.wiring.core import Core
-from domain.job.aggregate import Retries
-from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, StartTask
+from domain.job.aggregate import Job, Retries
 from domain.job.values import Output, Result
 from projections.job.log_lines import Progress, write
 from projections.job.queue import Run
@@ -32,11 +31,11 @@ async def test_every_run_is_shown_with_how_it_ended(engine: httpx.AsyncClient, i
     assert (first["name"], first["state"], first["after"], first["runs"]) == ("fetch", "waiting", [], [])
     assert (second["name"], second["after"]) == ("store", [1])
     await start(inner, job)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
-    await do(inner, FailTask(job, 1, 1, "no such host", ONCE_MORE))
-    await do(inner, StartTask(job, 1, 2, "host 2"))
-    await do(inner, ExpireLease(job, 1, 2, ONCE_MORE))
-    await do(inner, StartTask(job, 1, 3, "host 1"))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
+    await do(inner, Job.fail_task.on(job, 1, run=1, error="no such host", retries=ONCE_MORE))
+    await do(inner, Job.start_task.on(job, 1, run=2, worker="host 2"))
+    await do(inner, Job.expire_lease.on(job, 1, run=2, retries=ONCE_MORE))
+    await do(inner, Job.start_task.on(job, 1, run=3, worker="host 1"))
     await write(inner.database, lines=[], progress=[Progress(Run(job, 1, 3), 0.25, "1 of 4 bytes")])
     first = (await tasks(engine, job))[0]
     assert (first["state"], first["attempts"], first["fraction"], first["message"]) == ("running", 3, 0.25, "1 of 4 bytes")
@@ -54,14 +53,14 @@ async def test_every_run_is_shown_with_how_it_ended(engine: httpx.AsyncClient, i
 async def test_files_are_shown_when_they_are_published(engine: httpx.AsyncClient, inner: Core) -> None:
     job = await submit(engine)
     await start(inner, job)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
-    await do(inner, CompleteTask(job, 1, 1, None))
-    await do(inner, StartTask(job, 2, 1, "host 1"))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
+    await do(inner, Job.complete_task.on(job, 1, run=1, result=None))
+    await do(inner, Job.start_task.on(job, 2, run=1, worker="host 1"))
     made = Output(path="a.mp4", name="film/a.mp4", size=7, sha256="0" * 64)
-    await do(inner, CommitOutputs(job, 2, 1, (made,), Result(message="stored")))
+    await do(inner, Job.commit_outputs.on(job, 2, run=1, outputs=(made,), result=Result(message="stored")))
     second = (await tasks(engine, job))[1]
     assert (second["state"], second["files"]) == ("publishing", [{"path": "film/a.mp4", "size": 7}])
-    await do(inner, CompleteTask(job, 2, 1, None))
+    await do(inner, Job.complete_task.on(job, 2, run=1, result=None))
     second = (await tasks(engine, job))[1]
     assert (second["state"], second["message"], second["runs"][0]["outcome"]) == ("completed", "stored", "completed")
 
@@ -81,8 +80,8 @@ async def test_what_the_job_itself_does_not_show(engine: httpx.AsyncClient, inne
     assert await logged(inner) == before
     assert (shown["id"], shown["content_id"], shown["reason"], shown["semaphore_url"]) == (job, "film", None, None)
     await start(inner, job)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
-    await do(inner, FailTask(job, 1, 1, "no such host", NEVER))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
+    await do(inner, Job.fail_task.on(job, 1, run=1, error="no such host", retries=NEVER))
     shown = (await engine.get(f"/engine/jobs/{job}/tasks")).json()
     first, second = shown["tasks"]
     assert (first["task_id"], first["worker"], first["started_at"] is None) == (1, "host 1", False)

@@ -17,8 +17,7 @@ from api.engine.job_log_text import _RENDERERS
 from api.engine.log import LogFollower
 from api.http.sse import AWAY, BEAT, FULL, Subscriber
 from api.wiring.core import Core
-from domain.job.aggregate import Retries
-from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, InterruptTask, StartTask
+from domain.job.aggregate import Job, Retries
 from domain.job.events import EVENTS
 from domain.job.values import JobState, Output, Result, Severity
 from domain.kernel.errors import Unavailable
@@ -127,17 +126,17 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
     job = await bring(engine, inner, JobState.PENDING)
     await come_due(inner, job)
     await start(inner, job)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
-    await do(inner, InterruptTask(job, 1, 1))
-    await do(inner, StartTask(job, 1, 2, "host 2"))
-    await do(inner, FailTask(job, 1, 2, "no such host", Retries(3, timedelta(0))))
-    await do(inner, StartTask(job, 1, 3, "host 1"))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
+    await do(inner, Job.interrupt_task.on(job, 1, run=1))
+    await do(inner, Job.start_task.on(job, 1, run=2, worker="host 2"))
+    await do(inner, Job.fail_task.on(job, 1, run=2, error="no such host", retries=Retries(3, timedelta(0))))
+    await do(inner, Job.start_task.on(job, 1, run=3, worker="host 1"))
     names = ("film/a", "film/b.JPG", ".jobs/1/files/c.jpg", "film/d/é.gif")
     outputs = tuple(Output(path=str(number), name=name, size=1, sha256="0" * 64) for number, name in enumerate(names))
-    await do(inner, CommitOutputs(job, 1, 3, outputs, Result(message="got it")))
-    await do(inner, CompleteTask(job, 1, 3))
-    await do(inner, StartTask(job, 2, 1, "host 1"))
-    await do(inner, ExpireLease(job, 2, 1, NEVER))
+    await do(inner, Job.commit_outputs.on(job, 1, run=3, outputs=outputs, result=Result(message="got it")))
+    await do(inner, Job.complete_task.on(job, 1, run=3))
+    await do(inner, Job.start_task.on(job, 2, run=1, worker="host 1"))
+    await do(inner, Job.expire_lease.on(job, 2, run=1, retries=NEVER))
     reported = await records(engine, job)
     at = "2031-01-02T12:00:00.000Z"
     assert texts_of(reported)[1:] == [
@@ -162,10 +161,10 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
 async def test_ids_count_up_in_the_order_of_writing(engine: httpx.AsyncClient, inner: Core) -> None:
     job, other = await submit(engine), await submit(engine)
     await start(inner, job)
-    await do(inner, StartTask(job, 1, 1, "host 1"))
+    await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     await say(inner, job, "<b>one</b>", "two", severity=Severity.WARN)
     await say(inner, other, "not ours")
-    await do(inner, CompleteTask(job, 1, 1, Result(message="done")))
+    await do(inner, Job.complete_task.on(job, 1, run=1, result=Result(message="done")))
     reported = await records(engine, job)
     assert texts_of(reported)[3:] == [
         ("WARN", "worker", "<b>one</b>"),
@@ -176,7 +175,7 @@ async def test_ids_count_up_in_the_order_of_writing(engine: httpx.AsyncClient, i
     ids = [record["id"] for record in reported]
     assert ids == sorted(ids)
     await say(inner, job, "late", at=datetime(2020, 1, 1, tzinfo=UTC))
-    await do(inner, StartTask(job, 2, 1, "host 1"))
+    await do(inner, Job.start_task.on(job, 2, run=1, worker="host 1"))
     await say(inner, job, "last")
     again = await records(engine, job)
     assert again[: len(reported)] == reported

@@ -16,7 +16,7 @@ from api.http.app import Application
 from api.http.routing import routes_of
 from api.wiring.core import Core
 from api.wiring.services import ROUTES, services
-from domain.job.commands import FailTask, StartTask
+from domain.job.aggregate import Job
 from domain.job.values import Severity
 from domain.kernel.encryption import SecretCipher
 from projections.job.log_lines import Line, Progress, write
@@ -64,14 +64,14 @@ async def job(engine: httpx.AsyncClient, inner: Core) -> int:
     assert answer.status_code == 200, answer.text
     number = int(answer.json()["id"])
     await start(inner, number)
-    await do(inner, StartTask(number, 1, 1, MACHINE))
+    await do(inner, Job.start_task.on(number, 1, run=1, worker=MACHINE))
     lines = [Line(number, 1, Severity.WARN, f"it said: {text}", datetime.now(UTC)) for text in output]
     await write(inner.database, lines=lines, progress=[Progress(Run(number, 1, 1), 0.5, f"reads {ADDRESSES[0]} with {TOKENS[0]}")])
     return number
 
 
 async def fail(inner: Core, number: int) -> None:
-    await do(inner, FailTask(number, 1, 1, "; ".join(SAYINGS), NEVER))
+    await do(inner, Job.fail_task.on(number, 1, run=1, error="; ".join(SAYINGS), retries=NEVER))
 
 
 def open_paths(number: int) -> list[str]:

@@ -19,8 +19,8 @@ from domain.asset.values import AssetState, AssetType
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Trigger, VodJobEnd, VodResult, VodWorkflow
+from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
-from domain.job.commands import AcceptJob, BreakJob
 from domain.job.handlers import JobHandlers
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.owners import OwnersOfRooms
@@ -87,9 +87,9 @@ def requested(key: UUID, path: str = "goal.jpg", *, job: int = 3, kind: AssetTyp
     return Asset.request.on(key, event_id=EVENT, type=kind, name="Goal", path=f"{EVENT}/assets/{path}", job=job)
 
 
-def accepted(number: int, owner: UUID) -> AcceptJob:
+def accepted(number: int, owner: UUID) -> Command[Job]:
     facts: dict[str, Any] = {"client": "studio", "workflow": "asset_image", "content_id": str(EVENT), "parameters": {}}
-    return AcceptJob(number, Submission(**facts, tasks=TASKS, owner=Asset.stream(owner)))
+    return Job.accept.on(number, Submission(**facts, tasks=TASKS, owner=Asset.stream(owner)))
 
 
 def discovered(key: UUID, path: str, size: int = 4) -> Command[Asset]:
@@ -238,7 +238,7 @@ class TestDeletion:
         assert outcome.aggregate.key == str(KEY)
 
     async def test_a_job_that_has_ended_stays_as_it_is(self, memory: Memory, files: MemoryMediaFiles) -> None:
-        await memory.given(accepted(3, KEY), requested(KEY), BreakJob(3))
+        await memory.given(accepted(3, KEY), requested(KEY), Job.break_off.on(3))
         await handlers(memory, files).delete(KEY, invocation=ME)
         assert memory.topics == ["asset.removed"]
 

@@ -8,16 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.client import events
-from domain.client.aggregate import ApiKey, Client
-from domain.client.commands import (
-    ChangeClientRoles,
-    ConfigureClientDrm,
-    DeleteClient,
-    IssueClientKey,
-    NewKey,
-    RegisterClient,
-    RevokeClientKey,
-)
+from domain.client.aggregate import ApiKey, Client, NewKey
+from domain.client.commands import ConfigureClientDrm, RegisterClient
 from domain.client.roles import Role
 from domain.drm.settings import DrmSettings
 from domain.kernel.command import Command
@@ -102,34 +94,34 @@ class TestRegistering:
 
 class TestRoles:
     def test_other_roles_replace_the_old_ones(self) -> None:
-        command = ChangeClientRoles(NAME, ("auditor", "viewer"), other_admins=False)
+        command = Client.change.on(NAME, ("auditor", "viewer"), other_admins=False)
         client = a_client().when(command).then(fact(events.RolesChanged, roles=("viewer", "auditor")))
         assert client.roles == ("viewer", "auditor")
 
     def test_the_same_roles_are_no_news(self) -> None:
-        a_client().when(ChangeClientRoles(NAME, ("operator", "operator"), other_admins=False)).then_nothing()
+        a_client().when(Client.change.on(NAME, ("operator", "operator"), other_admins=False)).then_nothing()
 
     def test_the_last_admin_keeps_its_role(self) -> None:
-        an_admin().when(ChangeClientRoles(NAME, ("viewer",), other_admins=False)).then_refused(Refused)
-        an_admin().when(ChangeClientRoles(NAME, ("viewer", "admin"), other_admins=False)).then(
+        an_admin().when(Client.change.on(NAME, ("viewer",), other_admins=False)).then_refused(Refused)
+        an_admin().when(Client.change.on(NAME, ("viewer", "admin"), other_admins=False)).then(
             fact(events.RolesChanged, roles=("viewer", "admin"))
         )
 
     def test_an_admin_beside_others_may_lose_its_role(self) -> None:
-        an_admin().when(ChangeClientRoles(NAME, ("viewer",), other_admins=True)).then(fact(events.RolesChanged, roles=("viewer",)))
+        an_admin().when(Client.change.on(NAME, ("viewer",), other_admins=True)).then(fact(events.RolesChanged, roles=("viewer",)))
 
     def test_bad_roles_are_bad_input(self) -> None:
-        a_client().when(ChangeClientRoles(NAME, ("root",), other_admins=True)).then_refused(Malformed)
+        a_client().when(Client.change.on(NAME, ("root",), other_admins=True)).then_refused(Malformed)
 
 
 class TestIssuingKeys:
     def test_a_new_key_stands_beside_the_others(self) -> None:
-        client = a_client().when(IssueClientKey(NAME, SECOND)).then(issued(SECOND))
+        client = a_client().when(Client.issue_key.on(NAME, SECOND)).then(issued(SECOND))
         assert client.keys == (ApiKey("k1", "aa", THEN), ApiKey("k2", "bb", NOW))
 
     def test_a_rotation_ends_the_others_after_an_overlap(self) -> None:
         end = NOW + timedelta(seconds=60)
-        client = a_client().when(IssueClientKey(NAME, SECOND, 60)).then(issued(SECOND), ends(FIRST, end))
+        client = a_client().when(Client.issue_key.on(NAME, SECOND, expire_others_after=60)).then(issued(SECOND), ends(FIRST, end))
         old, new = client.keys
         assert (old.expires_at, new.expires_at) == (end, None)
         assert old.usable(end - timedelta(milliseconds=1))
@@ -137,13 +129,13 @@ class TestIssuingKeys:
         assert new.usable(end)
 
     def test_a_rotation_without_an_overlap_ends_them_now(self) -> None:
-        client = a_client().when(IssueClientKey(NAME, SECOND, 0)).then(issued(SECOND), ends(FIRST, NOW))
+        client = a_client().when(Client.issue_key.on(NAME, SECOND, expire_others_after=0)).then(issued(SECOND), ends(FIRST, NOW))
         assert [key.usable(NOW) for key in client.keys] == [False, True]
 
     def test_a_key_that_ends_sooner_keeps_its_end_and_one_that_ends_later_does_not(self) -> None:
         soon, late = NOW + timedelta(seconds=1), NOW + timedelta(days=1)
-        a_client(ends(FIRST, soon)).when(IssueClientKey(NAME, SECOND, 60)).then(issued(SECOND))
-        a_client(ends(FIRST, late)).when(IssueClientKey(NAME, SECOND, 60)).then(
+        a_client(ends(FIRST, soon)).when(Client.issue_key.on(NAME, SECOND, expire_others_after=60)).then(issued(SECOND))
+        a_client(ends(FIRST, late)).when(Client.issue_key.on(NAME, SECOND, expire_others_after=60)).then(
             issued(SECOND), ends(FIRST, NOW + timedelta(seconds=60))
         )
 
@@ -152,41 +144,41 @@ class TestRevokingKeys:
     def test_a_revoked_key_is_gone(self) -> None:
         client = (
             a_client(issued(SECOND))
-            .when(RevokeClientKey(NAME, "k1", other_admins=False))
+            .when(Client.revoke_key.on(NAME, "k1", other_admins=False))
             .then(fact(events.KeyRevoked, key_id="k1"))
         )
         assert [key.key_id for key in client.keys] == ["k2"]
 
     def test_an_unknown_key_is_not_found(self) -> None:
-        refused = a_client().when(RevokeClientKey(NAME, "k9", other_admins=True)).then_refused(NotFound)
+        refused = a_client().when(Client.revoke_key.on(NAME, "k9", other_admins=True)).then_refused(NotFound)
         assert refused.key == "k9"
 
     def test_the_last_admin_keeps_its_last_usable_key(self) -> None:
-        revoke = RevokeClientKey(NAME, "k1", other_admins=False)
+        revoke = Client.revoke_key.on(NAME, "k1", other_admins=False)
         an_admin().when(revoke).then_refused(Refused)
         an_admin(issued(SECOND), ends(SECOND, NOW)).when(revoke).then_refused(Refused)
         an_admin(issued(SECOND)).when(revoke).then(fact(events.KeyRevoked, key_id="k1"))
 
     def test_an_admin_beside_others_and_everybody_else_may_lose_the_last_key(self) -> None:
-        an_admin().when(RevokeClientKey(NAME, "k1", other_admins=True)).then(fact(events.KeyRevoked, key_id="k1"))
-        a_client().when(RevokeClientKey(NAME, "k1", other_admins=False)).then(fact(events.KeyRevoked, key_id="k1"))
+        an_admin().when(Client.revoke_key.on(NAME, "k1", other_admins=True)).then(fact(events.KeyRevoked, key_id="k1"))
+        a_client().when(Client.revoke_key.on(NAME, "k1", other_admins=False)).then(fact(events.KeyRevoked, key_id="k1"))
 
 
 class TestRemoving:
     def test_a_removed_client_has_no_keys(self) -> None:
-        client = a_client().when(DeleteClient(NAME, other_admins=False)).then(DELETED)
+        client = a_client().when(Client.delete.on(NAME, other_admins=False)).then(DELETED)
         assert (client.deleted, client.keys) == (True, ())
 
     def test_the_last_admin_stays(self) -> None:
-        an_admin().when(DeleteClient(NAME, other_admins=False)).then_refused(Refused)
-        an_admin().when(DeleteClient(NAME, other_admins=True)).then(DELETED)
+        an_admin().when(Client.delete.on(NAME, other_admins=False)).then_refused(Refused)
+        an_admin().when(Client.delete.on(NAME, other_admins=True)).then(DELETED)
 
 
 COMMANDS: list[Command[Client]] = [
-    ChangeClientRoles(NAME, ("viewer",), other_admins=True),
-    IssueClientKey(NAME, SECOND),
-    RevokeClientKey(NAME, "k1", other_admins=True),
-    DeleteClient(NAME, other_admins=True),
+    Client.change.on(NAME, ("viewer",), other_admins=True),
+    Client.issue_key.on(NAME, SECOND),
+    Client.revoke_key.on(NAME, "k1", other_admins=True),
+    Client.delete.on(NAME, other_admins=True),
     ConfigureClientDrm(NAME, {"widevine_provider": "x"}),
 ]
 

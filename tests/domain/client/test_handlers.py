@@ -7,7 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from domain.client.commands import NewKey, RegisterClient
+from domain.client.aggregate import NewKey
+from domain.client.commands import RegisterClient
 from domain.client.handlers import API_KEY, ClientHandlers, PlainApiKey
 from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.idempotency import IdempotencyKey

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from domain.client.aggregate import Client
-from domain.client.commands import NewKey, RegisterClient
+from domain.client.aggregate import Client, NewKey
+from domain.client.commands import RegisterClient
 from domain.client.names import SEGMENTS, check_spelling, likeness
 from domain.kernel.errors import Malformed
 from tests.domain.scenario import NOW

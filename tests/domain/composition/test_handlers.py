@@ -21,7 +21,6 @@ from domain.event.commands import (
 from domain.event.deletion import EventDeletion
 from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd, VodWorkflow
 from domain.job.aggregate import Job
-from domain.job.commands import BreakJob
 from domain.job.handlers import JobChanges, JobHandlers
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob
@@ -302,7 +301,7 @@ class TestEnds:
         self, memory: Memory, handlers: CompositionHandlers, jobs: JobHandlers, private: bool, state: EventState, again: str
     ) -> None:
         await handlers.compose(film(private=private), invocation=ME)
-        await memory.given(BreakJob(17))
+        await memory.given(Job.break_off.on(17))
         await tell(memory, OutcomeKind.BROKEN, 17, version=2)
         package = MediaEvent.start_vod_job.on(EVENT, 3, VodWorkflow.PACKAGE, publish=not private)
         await memory.given(package, MediaEvent.end_vod_job.on(EVENT, 3, VodJobEnd.COMPLETED, version=4))

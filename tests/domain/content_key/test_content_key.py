@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from domain.content_key import events
 from domain.content_key.aggregate import ContentKey, KidTaken, Purpose, Usage
-from domain.content_key.commands import IssueContentKey, RecordUsage
+from domain.content_key.commands import IssueContentKey
 from domain.content_key.handlers import key_of, kid_of
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Malformed, NotFound
@@ -108,13 +108,13 @@ def test_the_longest_content_id_is_taken() -> None:
 
 
 def test_answers_are_recorded_with_all_that_a_reader_needs() -> None:
-    root = a_key().when(RecordUsage(KEY, USAGE)).then(used(USAGE))
+    root = a_key().when(ContentKey.record_usage.on(KEY, USAGE)).then(used(USAGE))
     assert root.usage == USAGE
 
 
 def test_answers_add_up_and_the_aggregate_stays_small() -> None:
     later = Usage(40, THEN - timedelta(seconds=1), NOW, ("FAIRPLAY", "WIDEVINE"), ("2.0",))
-    root = a_key(used(USAGE)).when(RecordUsage(KEY, later)).then(used(later))
+    root = a_key(used(USAGE)).when(ContentKey.record_usage.on(KEY, later)).then(used(later))
     assert root.usage == Usage(42, THEN - timedelta(seconds=1), NOW, ("FAIRPLAY", "WIDEVINE"), ("1", "2.0"))
     busy = a_key(*[used(USAGE)] * 500).root
     assert busy is not None
@@ -122,7 +122,7 @@ def test_answers_add_up_and_the_aggregate_stays_small() -> None:
 
 
 def test_nobody_was_answered_with_a_key_that_is_not_there() -> None:
-    nothing().when(RecordUsage(KEY, USAGE)).then_refused(NotFound)
+    nothing().when(ContentKey.record_usage.on(KEY, USAGE)).then_refused(NotFound)
 
 
 @pytest.mark.parametrize("history", [[], [used(USAGE)]])

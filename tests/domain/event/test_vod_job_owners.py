@@ -22,7 +22,6 @@ from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd, VodRes
 from domain.event.vod_jobs import VodJobOwners, assets_follow, live_origins, vod_command
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
-from domain.job.commands import BreakJob
 from domain.job.handlers import JobChanges, JobHandlers, NewJob
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.ports import CheckedJob
@@ -199,7 +198,7 @@ class TestRerun:
     async def test_beside_another_job_it_is_refused(self, memory: Memory, handlers: JobHandlers) -> None:
         await an_event(memory)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        await memory.given(BreakJob(17), MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.BROKEN, version=2))
+        await memory.given(Job.break_off.on(17), MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.BROKEN, version=2))
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
         with pytest.raises(Conflict, match="job 18"):
             await handlers.rerun_job(17, invocation=ME)
@@ -209,7 +208,7 @@ class TestResume:
     async def broken_and_paused(self, memory: Memory, handlers: JobHandlers) -> None:
         await an_event(memory)
         await handlers.submit_job(job("vod_ingest"), invocation=ME)
-        await memory.given(BreakJob(17), MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.BROKEN, version=2))
+        await memory.given(Job.break_off.on(17), MediaEvent.end_vod_job.on(EVENT, 17, VodJobEnd.BROKEN, version=2))
         await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
 
     async def test_the_event_goes_on_with_the_job_in_the_same_append(self, memory: Memory, handlers: JobHandlers) -> None:

@@ -20,7 +20,6 @@ from domain.event.vod_jobs import VodJobOwners
 from domain.job import events as facts
 from domain.job.aggregate import Job
 from domain.job.callbacks import JobCallbacks
-from domain.job.commands import BreakJob, CompleteTask, StartJob, StartTask
 from domain.job.handlers import JobChanges, JobHandlers, NewJob
 from domain.job.ports import CheckedJob
 from domain.job.values import JobState, TaskPlan
@@ -32,8 +31,7 @@ from domain.kernel.ports import Invocation, Outcome
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.flow import Flow
 from domain.record.record import RegisterRecord
-from domain.webhook.callback import MOST_CALLBACKS, parse_callback_url
-from domain.webhook.commands import RemoveUnusedCallback
+from domain.webhook.callback import MOST_CALLBACKS, Callback, parse_callback_url
 from tests.domain.channel.texts_given import FLOW
 from tests.domain.memory import Memory
 from tests.domain.scenario import NOW, fact
@@ -273,19 +271,19 @@ class TestCallbacks:
     async def test_a_callback_that_is_removed_at_the_same_moment_is_made_again(self, memory: Memory, handlers: JobHandlers) -> None:
         [key] = await webhooks(handlers, A)
         memory.now += timedelta(days=31)
-        memory.meanwhile(RemoveUnusedCallback(key, memory.now.date()))
+        memory.meanwhile(Callback.remove_unused.on(key, memory.now.date()))
         assert await webhooks(handlers, A) == [key]
         assert memory.topics[2:] == ["callback.deleted", "callback.restored", "job.accepted"]
-        await memory.given(RemoveUnusedCallback(key, memory.now.date()))
+        await memory.given(Callback.remove_unused.on(key, memory.now.date()))
         assert memory.topics == [], "it was named today"
 
     async def test_a_job_that_goes_on_after_a_long_time_has_its_callbacks_again(
         self, memory: Memory, handlers: JobHandlers
     ) -> None:
         [key] = await webhooks(handlers, f"{A}?token={SECRET}")
-        await memory.given(BreakJob(17))
+        await memory.given(Job.break_off.on(17))
         memory.now += timedelta(days=31)
-        await memory.given(RemoveUnusedCallback(key, memory.now.date()))
+        await memory.given(Callback.remove_unused.on(key, memory.now.date()))
         await handlers.update_job(17, JobChanges(state=JobState.PAUSED), invocation=ME)
         assert memory.topics == ["callback.restored", "job.paused"]
         assert memory.happened[0].facts["webhook_url"] == A
@@ -345,10 +343,14 @@ class TestRerun:
     async def test_a_job_that_ends_meanwhile_is_rerun_all_the_same(self, memory: Memory, handlers: JobHandlers) -> None:
         await handlers.submit_job(new_job(), invocation=ME)
         await memory.given(
-            StartJob(17, 1, None, 5),
-            *(command for task in (1, 2) for command in (StartTask(17, task, 1, "w"), CompleteTask(17, task, 1))),
+            Job.start.on(17, slot=1, low_slot=None, priority=5),
+            *(
+                command
+                for task in (1, 2)
+                for command in (Job.start_task.on(17, task, run=1, worker="w"), Job.complete_task.on(17, task, run=1))
+            ),
         )
-        memory.meanwhile(BreakJob(17))
+        memory.meanwhile(Job.break_off.on(17))
         outcome = await handlers.rerun_job(17, invocation=ME)
         assert (outcome.aggregates[0].number, outcome.aggregate.state) == (18, JobState.BROKEN)
         assert sorted(memory.topics) == ["job.accepted", "job.broken"]

@@ -10,7 +10,6 @@ from pydantic_core import from_json, to_json
 
 from domain.job import events
 from domain.job.aggregate import Job, low_slots_of, slots_of
-from domain.job.commands import StartJob, UpdateJob
 from domain.job.values import JobState, Semaphore
 from domain.kernel.aggregate import Claim
 from domain.kernel.encryption import SecretRef
@@ -110,7 +109,7 @@ def test_a_slot_is_free_when_no_step_runs_or_may_start(scenario: Scenario[Job]) 
 
 def test_a_job_started_again_takes_its_new_slot() -> None:
     scenario = of_line(begun(), PAUSED, done(), RESUMED)
-    job = scenario.when(StartJob(NUMBER, 2, None, 5)).then(fact(events.Started, slot=2, low_slot=None))
+    job = scenario.when(Job.start.on(NUMBER, slot=2, low_slot=None, priority=5)).then(fact(events.Started, slot=2, low_slot=None))
     assert job.claims() == {Claim("job.slot.studio", "2", STREAM)}
 
 
@@ -143,11 +142,11 @@ def test_secrets_of_an_ended_job_are_kept_for_a_rerun() -> None:
 def test_the_secret_of_a_semaphore_is_erased_with_it() -> None:
     job = a_job(first=accepted(semaphore=ELSEWHERE, sealed_parameters=SEALED))
     other = Semaphore(url="https://semaphore.test/", sealed_url=SecretRef(reference=UUID(int=9), fingerprint="f9"))
-    assert job.when(UpdateJob(NUMBER, {"semaphore": other})).then(fact(events.SemaphoreChanged, semaphore=other)).secrets() == {
+    assert job.when(Job.update.on(NUMBER, {"semaphore": other})).then(fact(events.SemaphoreChanged, semaphore=other)).secrets() == {
         SEALED.reference,
         UUID(int=9),
     }
-    assert job.when(UpdateJob(NUMBER, {"semaphore": None})).then(fact(events.SemaphoreChanged, semaphore=None)).secrets() == {
+    assert job.when(Job.update.on(NUMBER, {"semaphore": None})).then(fact(events.SemaphoreChanged, semaphore=None)).secrets() == {
         SEALED.reference
     }
 

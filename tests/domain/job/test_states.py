@@ -9,8 +9,8 @@ import pytest
 
 from domain.job import events
 from domain.job.aggregate import Job
-from domain.job.commands import AcceptJob, BreakJob, JobCommand, QueueJob, StartJob, UpdateJob
 from domain.job.values import JobState, Semaphore, TaskPlan, TaskState
+from domain.kernel.command import Command
 from domain.kernel.errors import NotFound, Refused
 from tests.domain.job.jobs_given import (
     BROKEN,
@@ -43,8 +43,8 @@ open_states = pytest.mark.parametrize("state", OPEN)
 shut_states = pytest.mark.parametrize("state", SHUT)
 
 
-def update(**changes: object) -> UpdateJob:
-    return UpdateJob(NUMBER, changes)
+def update(**changes: object) -> Command[Job]:
+    return Job.update.on(NUMBER, changes)
 
 
 def root(scenario: Scenario[Job]) -> Job:
@@ -62,11 +62,15 @@ class TestAccepting:
     def test_the_first_event_holds_the_whole_request(self) -> None:
         asked = submission()
         options: dict[str, Any] = {"priority": 3, "run_at": SOON, "semaphore": SEMAPHORE, "rerun_of": 4, "headers": {"host": "x"}}
-        job = given(Job, NUMBER).when(AcceptJob(NUMBER, asked, **options)).then(fact(events.Accepted, submission=asked, **options))
+        job = (
+            given(Job, NUMBER)
+            .when(Job.accept.on(NUMBER, asked, **options))
+            .then(fact(events.Accepted, submission=asked, **options))
+        )
         assert (job.number, job.priority, job.run_at, job.semaphore, job.failed) == (NUMBER, 3, SOON, SEMAPHORE, False)
 
     def test_absent_fields_are_not_in_the_first_event(self) -> None:
-        job = given(Job, NUMBER).when(AcceptJob(NUMBER, submission())).then(accepted())
+        job = given(Job, NUMBER).when(Job.accept.on(NUMBER, submission())).then(accepted())
         assert (job.state, job.priority, job.run_at, job.semaphore) == (JobState.QUEUED, 5, None, None)
 
     @pytest.mark.parametrize(
@@ -82,12 +86,12 @@ class TestAccepting:
         ],
     )
     def test_time_and_semaphore_determine_the_first_state(self, run_at: Any, semaphore: Semaphore | None, state: JobState) -> None:
-        after = given(Job, NUMBER).when(AcceptJob(NUMBER, submission(), run_at=run_at, semaphore=semaphore)).after
+        after = given(Job, NUMBER).when(Job.accept.on(NUMBER, submission(), run_at=run_at, semaphore=semaphore)).after
         assert after is not None
         assert after.state is state
 
     def test_the_same_command_again_changes_nothing(self) -> None:
-        a_job().when(AcceptJob(NUMBER, submission())).then_nothing()
+        a_job().when(Job.accept.on(NUMBER, submission())).then_nothing()
 
     @pytest.mark.parametrize(
         "tasks",
@@ -99,13 +103,19 @@ class TestAccepting:
     )
     def test_a_graph_with_a_cycle_or_a_duplicate_is_a_programming_error(self, tasks: tuple[TaskPlan, ...]) -> None:
         with pytest.raises(AssertionError):
-            given(Job, NUMBER).when(AcceptJob(NUMBER, submission(*tasks)))
+            given(Job, NUMBER).when(Job.accept.on(NUMBER, submission(*tasks)))
 
 
 @pytest.mark.parametrize(
-    "command", [update(priority=1), BreakJob(NUMBER), QueueJob(NUMBER, None, None), StartJob(NUMBER, 1, None, 5)]
+    "command",
+    [
+        update(priority=1),
+        Job.break_off.on(NUMBER),
+        Job.queue.on(NUMBER, run_at=None, semaphore=None),
+        Job.start.on(NUMBER, slot=1, low_slot=None, priority=5),
+    ],
 )
-def test_a_command_to_an_unknown_job_is_refused(command: JobCommand) -> None:
+def test_a_command_to_an_unknown_job_is_refused(command: Command[Job]) -> None:
     given(Job, NUMBER).when(command).then_refused(NotFound)
 
 
@@ -122,7 +132,7 @@ class TestFromAnyState:
 
     @every_state
     def test_a_rerun_breaks_a_job_unless_it_is_broken(self, state: JobState) -> None:
-        outcome = IN_STATE[state].when(BreakJob(NUMBER, rerun_as=18))
+        outcome = IN_STATE[state].when(Job.break_off.on(NUMBER, rerun_as=18))
         expected = [] if state is JobState.BROKEN else [fact(events.Broken, rerun_as=18)]
         assert outcome.then(*expected).state is JobState.BROKEN
 
@@ -161,7 +171,7 @@ class TestResuming:
 
     def test_a_job_that_has_nothing_left_to_do_completes_without_a_slot(self) -> None:
         again = running(done(), COMPLETED, PAUSED, RESUMED)
-        assert again.when(StartJob(NUMBER, 2, None, 5)).then(COMPLETED).state is JobState.COMPLETED
+        assert again.when(Job.start.on(NUMBER, slot=2, low_slot=None, priority=5)).then(COMPLETED).state is JobState.COMPLETED
 
     def test_resumed_cancelled_tasks_start_a_new_run(self) -> None:
         job = root(running(BROKEN, PAUSED, RESUMED, STARTED))
@@ -173,7 +183,7 @@ class TestWhenItsTimeComes:
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
     def test_a_due_job_is_queued(self, state: JobState) -> None:
         seen = root(IN_STATE[state])
-        after = IN_STATE[state].when(QueueJob(NUMBER, seen.run_at, seen.semaphore)).then(fact(events.Queued))
+        after = IN_STATE[state].when(Job.queue.on(NUMBER, run_at=seen.run_at, semaphore=seen.semaphore)).then(fact(events.Queued))
         assert after.state is JobState.QUEUED
 
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
@@ -181,26 +191,26 @@ class TestWhenItsTimeComes:
         ("run_at", "semaphore"), [(SOON, None), (SOON, SEMAPHORE), (None, ELSEWHERE), (DUE, ELSEWHERE), (None, None)]
     )
     def test_a_job_changed_since_the_check_is_not_queued(self, state: JobState, run_at: Any, semaphore: Semaphore | None) -> None:
-        IN_STATE[state].when(QueueJob(NUMBER, run_at, semaphore)).then_nothing()
+        IN_STATE[state].when(Job.queue.on(NUMBER, run_at=run_at, semaphore=semaphore)).then_nothing()
 
     @pytest.mark.parametrize("state", [state for state in JobState if state not in (JobState.SCHEDULED, JobState.PENDING)])
     def test_no_other_is_queued(self, state: JobState) -> None:
-        IN_STATE[state].when(QueueJob(NUMBER, None, None)).then_nothing()
+        IN_STATE[state].when(Job.queue.on(NUMBER, run_at=None, semaphore=None)).then_nothing()
 
 
 class TestStarting:
     def test_a_queued_job_takes_its_slots(self) -> None:
-        after = a_job().when(StartJob(NUMBER, 1, 1, 5)).then(STARTED)
+        after = a_job().when(Job.start.on(NUMBER, slot=1, low_slot=1, priority=5)).then(STARTED)
         assert (after.state, after.slot, after.low_slot) == (JobState.STARTED, 1, 1)
         assert after.state_of(after.tasks[1]) is TaskState.READY
 
     @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.QUEUED])
     def test_only_a_queued_job_is_started_and_only_once(self, state: JobState) -> None:
-        IN_STATE[state].when(StartJob(NUMBER, 2, None, 5)).then_nothing()
+        IN_STATE[state].when(Job.start.on(NUMBER, slot=2, low_slot=None, priority=5)).then_nothing()
 
     def test_a_job_that_holds_a_slot_keeps_it(self) -> None:
         resumed = running(PAUSED, RESUMED)
-        resumed.when(StartJob(NUMBER, 2, None, 5)).then(STARTED)
+        resumed.when(Job.start.on(NUMBER, slot=2, low_slot=None, priority=5)).then(STARTED)
 
 
 class TestRescheduling:
@@ -282,7 +292,7 @@ def test_changes_are_made_in_the_order_priority_semaphore_time_state() -> None:
 
 
 def test_time_never_runs_backwards_in_a_job() -> None:
-    after = a_job().when(StartJob(NUMBER, 1, None, 5), at=THEN.replace(year=2030)).after
+    after = a_job().when(Job.start.on(NUMBER, slot=1, low_slot=None, priority=5), at=THEN.replace(year=2030)).after
     assert after is not None
     assert after.modified_on == THEN
 
@@ -295,5 +305,5 @@ def test_a_step_that_runs_may_end_while_its_job_is_paused_and_then_the_job_is_do
 def test_slots_that_were_chosen_for_another_priority_start_nothing() -> None:
     """Otherwise a job that is no longer urgent would take a slot that is reserved for urgent jobs."""
     less_urgent = a_job(fact(events.PriorityChanged, previous=3, priority=7))
-    less_urgent.when(StartJob(NUMBER, 1, None, 3)).then_nothing()
-    less_urgent.when(StartJob(NUMBER, 1, 1, 7)).then(STARTED)
+    less_urgent.when(Job.start.on(NUMBER, slot=1, low_slot=None, priority=3)).then_nothing()
+    less_urgent.when(Job.start.on(NUMBER, slot=1, low_slot=1, priority=7)).then(STARTED)

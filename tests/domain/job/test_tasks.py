@@ -10,8 +10,8 @@ import pytest
 
 from domain.job import events
 from domain.job.aggregate import Job
-from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, InterruptTask, JobCommand, StartTask
 from domain.job.values import Fenced, JobState, Result, TaskPlan, TaskState
+from domain.kernel.command import Command
 from tests.domain.job.jobs_given import (
     BROKEN,
     COMPLETED,
@@ -40,18 +40,18 @@ from tests.domain.scenario import NOW, THEN, Fact, Scenario
 LATER = NOW + RETRIES.delay
 
 
-def start(run: int = 1, task: int = 1) -> StartTask:
-    return StartTask(NUMBER, task, run, "w")
+def start(run: int = 1, task: int = 1) -> Command[Job]:
+    return Job.start_task.on(NUMBER, task, run=run, worker="w")
 
 
-def of_run(run: int, task: int = 1) -> dict[str, JobCommand]:
+def of_run(run: int, task: int = 1) -> dict[str, Command[Job]]:
     """Everything that a worker says of a run that has begun."""
     return {
-        "commit": CommitOutputs(NUMBER, task, run, OUTPUTS, RESULT),
-        "complete": CompleteTask(NUMBER, task, run, RESULT),
-        "fail": FailTask(NUMBER, task, run, "no", RETRIES),
-        "expire": ExpireLease(NUMBER, task, run, RETRIES),
-        "interrupt": InterruptTask(NUMBER, task, run),
+        "commit": Job.commit_outputs.on(NUMBER, task, run=run, outputs=OUTPUTS, result=RESULT),
+        "complete": Job.complete_task.on(NUMBER, task, run=run, result=RESULT),
+        "fail": Job.fail_task.on(NUMBER, task, run=run, error="no", retries=RETRIES),
+        "expire": Job.expire_lease.on(NUMBER, task, run=run, retries=RETRIES),
+        "interrupt": Job.interrupt_task.on(NUMBER, task, run=run),
     }
 
 
@@ -103,7 +103,7 @@ class TestStarting:
 
     def test_a_run_is_started_once_by_one_worker(self) -> None:
         running().when(start()).then_nothing()
-        running().when(StartTask(NUMBER, 1, 1, "another")).then_refused(Fenced)
+        running().when(Job.start_task.on(NUMBER, 1, run=1, worker="another")).then_refused(Fenced)
         running(committed()).when(start()).then_refused(Fenced)
 
 
@@ -150,28 +150,30 @@ class TestFencing:
 
 class TestEnding:
     def test_a_step_without_files_completes_its_task(self) -> None:
-        job = running().when(CompleteTask(NUMBER, 1, 1, RESULT)).then(done(result=RESULT), COMPLETED)
+        job = running().when(Job.complete_task.on(NUMBER, 1, run=1, result=RESULT)).then(done(result=RESULT), COMPLETED)
         task = job.tasks[1]
         assert (job.state, job.failed, job.modified_on) == (JobState.COMPLETED, False, NOW)
         assert (task.state, task.result, task.ended_at) == (TaskState.COMPLETED, RESULT, NOW)
 
     def test_outputs_are_committed_before_they_are_published(self) -> None:
-        job = running().when(CommitOutputs(NUMBER, 1, 1, OUTPUTS, RESULT)).then(committed())
+        job = running().when(Job.commit_outputs.on(NUMBER, 1, run=1, outputs=OUTPUTS, result=RESULT)).then(committed())
         task = job.tasks[1]
         assert (task.state, task.outputs, task.result) == (TaskState.PUBLISHING, OUTPUTS, RESULT)
-        assert running(committed()).when(CompleteTask(NUMBER, 1, 1)).then(done(), COMPLETED).tasks[1].result == RESULT
+        assert running(committed()).when(Job.complete_task.on(NUMBER, 1, run=1)).then(done(), COMPLETED).tasks[1].result == RESULT
 
     def test_a_repeated_command_changes_nothing(self) -> None:
-        running(committed()).when(CommitOutputs(NUMBER, 1, 1, OUTPUTS, RESULT)).then_nothing()
-        running(committed(), done(), COMPLETED).when(CompleteTask(NUMBER, 1, 1)).then_nothing()
+        running(committed()).when(Job.commit_outputs.on(NUMBER, 1, run=1, outputs=OUTPUTS, result=RESULT)).then_nothing()
+        running(committed(), done(), COMPLETED).when(Job.complete_task.on(NUMBER, 1, run=1)).then_nothing()
 
     def test_a_publishing_run_neither_expires_nor_is_interrupted(self) -> None:
-        running(committed()).when(ExpireLease(NUMBER, 1, 1, RETRIES)).then_nothing()
-        running(committed()).when(InterruptTask(NUMBER, 1, 1)).then_nothing()
+        running(committed()).when(Job.expire_lease.on(NUMBER, 1, run=1, retries=RETRIES)).then_nothing()
+        running(committed()).when(Job.interrupt_task.on(NUMBER, 1, run=1)).then_nothing()
 
     def test_publishing_can_fail_and_the_next_run_begins_without_its_files(self) -> None:
         job = (
-            running(committed()).when(FailTask(NUMBER, 1, 1, "disk full", RETRIES)).then(failed(retry_at=LATER, error="disk full"))
+            running(committed())
+            .when(Job.fail_task.on(NUMBER, 1, run=1, error="disk full", retries=RETRIES))
+            .then(failed(retry_at=LATER, error="disk full"))
         )
         assert job.state_of(job.tasks[1]) is TaskState.READY
         task = job_of(running(committed(), failed(), begun(2))).tasks[1]
@@ -179,7 +181,7 @@ class TestEnding:
 
     def test_it_ends_while_its_job_is_paused_or_waits_for_a_slot_again(self) -> None:
         for since in ([PAUSED], [PAUSED, RESUMED]):
-            job = running(*since).when(CompleteTask(NUMBER, 1, 1, RESULT)).then(done(result=RESULT), COMPLETED)
+            job = running(*since).when(Job.complete_task.on(NUMBER, 1, run=1, result=RESULT)).then(done(result=RESULT), COMPLETED)
             assert job.state is JobState.COMPLETED
 
 
@@ -192,64 +194,66 @@ def at_attempt(number: int) -> Scenario[Job]:
 class TestRetries:
     @pytest.mark.parametrize("attempt", [1, 2, 3])
     def test_a_failed_task_is_tried_again_later(self, attempt: int) -> None:
-        command = FailTask(NUMBER, 1, attempt, "no", RETRIES)
+        command = Job.fail_task.on(NUMBER, 1, run=attempt, error="no", retries=RETRIES)
         job = at_attempt(attempt).when(command).then(failed(attempt, retry_at=LATER))
         task = job.tasks[1]
         assert (job.state_of(task), task.due_at, task.error, task.attempts) == (TaskState.READY, LATER, "no", attempt)
 
     def test_after_the_last_retry_the_job_is_abandoned(self) -> None:
-        command = FailTask(NUMBER, 1, 4, "no", RETRIES)
+        command = Job.fail_task.on(NUMBER, 1, run=4, error="no", retries=RETRIES)
         job = at_attempt(4).when(command).then(failed(4, retry_at=None), abandoned("the task fetch failed 4 times: no"))
         assert (job.state, job.failed, job.tasks[1].state) == (JobState.COMPLETED, True, TaskState.FAILED)
 
     def test_without_retries_the_first_failure_is_final(self) -> None:
-        command = FailTask(NUMBER, 1, 1, "no", replace(RETRIES, limit=0))
+        command = Job.fail_task.on(NUMBER, 1, run=1, error="no", retries=replace(RETRIES, limit=0))
         running().when(command).then(failed(retry_at=None), abandoned("the task fetch failed: no"))
 
     def test_a_final_failure_is_not_retried(self) -> None:
-        command = FailTask(NUMBER, 1, 1, "404", RETRIES, final=True)
+        command = Job.fail_task.on(NUMBER, 1, run=1, error="404", retries=RETRIES, final=True)
         running().when(command).then(failed(retry_at=None, error="404"), abandoned("the task fetch failed: 404"))
 
     def test_the_owner_is_told_the_cause_of_a_failure(self) -> None:
-        command = FailTask(NUMBER, 1, 1, "403", RETRIES, final=True, cause="destination")
+        command = Job.fail_task.on(NUMBER, 1, run=1, error="403", retries=RETRIES, final=True, cause="destination")
         why = abandoned("the task fetch failed: 403", cause="destination")
         running().when(command).then(failed(retry_at=None, error="403"), why)
 
     def test_a_limit_that_is_lowered_meanwhile_counts_at_once(self) -> None:
-        command = FailTask(NUMBER, 1, 3, "no", replace(RETRIES, limit=1))
+        command = Job.fail_task.on(NUMBER, 1, run=3, error="no", retries=replace(RETRIES, limit=1))
         at_attempt(3).when(command).then(failed(3, retry_at=None), abandoned("the task fetch failed 3 times: no"))
 
     def test_a_paused_job_waits_with_the_retry(self) -> None:
-        job = running(PAUSED).when(FailTask(NUMBER, 1, 1, "no", RETRIES)).then(failed(retry_at=LATER))
+        job = running(PAUSED).when(Job.fail_task.on(NUMBER, 1, run=1, error="no", retries=RETRIES)).then(failed(retry_at=LATER))
         assert (job.state, job.state_of(job.tasks[1])) == (JobState.PAUSED, TaskState.WAITING)
 
     def test_the_last_failure_abandons_a_paused_job(self) -> None:
-        command = FailTask(NUMBER, 1, 1, "no", RETRIES, final=True)
+        command = Job.fail_task.on(NUMBER, 1, run=1, error="no", retries=RETRIES, final=True)
         outcome = running(PAUSED).when(command)
         assert outcome.then(failed(retry_at=None), abandoned("the task fetch failed: no")).state is JobState.COMPLETED
 
 
 class TestLostWorkers:
     def test_a_lost_run_counts_as_an_attempt(self) -> None:
-        job = running().when(ExpireLease(NUMBER, 1, 1, RETRIES)).then(lost(retry_at=LATER))
+        job = running().when(Job.expire_lease.on(NUMBER, 1, run=1, retries=RETRIES)).then(lost(retry_at=LATER))
         task = job.tasks[1]
         assert (job.state_of(task), task.attempts, task.lost) == (TaskState.READY, 1, 1)
         assert (task.due_at, task.error) == (LATER, "its worker was lost")
 
     def test_two_in_a_row_fail_the_job_with_the_reason(self) -> None:
         why = abandoned("the worker of the task fetch was lost 2 times in a row")
-        job = running(lost(), begun(2)).when(ExpireLease(NUMBER, 1, 2, RETRIES)).then(lost(2, retry_at=None), why)
+        job = (
+            running(lost(), begun(2)).when(Job.expire_lease.on(NUMBER, 1, run=2, retries=RETRIES)).then(lost(2, retry_at=None), why)
+        )
         assert (job.state, job.failed, job.reason) == (JobState.COMPLETED, True, why.facts["reason"])
 
     @pytest.mark.parametrize("between", [failed(2), interrupted(2)])
     def test_a_report_between_two_lost_runs_resets_the_count(self, between: Fact) -> None:
         attempt = 2 if between.event is events.TaskInterrupted else 3
         scenario = running(lost(), begun(2), between, begun(3, attempt=attempt))
-        scenario.when(ExpireLease(NUMBER, 1, 3, RETRIES)).then(lost(3, attempt=attempt, retry_at=LATER))
+        scenario.when(Job.expire_lease.on(NUMBER, 1, run=3, retries=RETRIES)).then(lost(3, attempt=attempt, retry_at=LATER))
 
     def test_the_last_attempt_may_be_lost_too(self) -> None:
         why = abandoned("the worker of the task fetch was lost at attempt 1, the last one")
-        running().when(ExpireLease(NUMBER, 1, 1, replace(RETRIES, limit=0))).then(lost(retry_at=None), why)
+        running().when(Job.expire_lease.on(NUMBER, 1, run=1, retries=replace(RETRIES, limit=0))).then(lost(retry_at=None), why)
 
     def test_a_resume_resets_the_count_of_lost_runs(self) -> None:
         given_up = running(lost(), begun(2), lost(2, retry_at=None), abandoned("lost"), PAUSED, RESUMED, STARTED)
@@ -260,7 +264,7 @@ class TestLostWorkers:
 
 class TestGivingBack:
     def test_it_is_ready_at_once_and_no_attempt_is_counted(self) -> None:
-        job = running().when(InterruptTask(NUMBER, 1, 1)).then(interrupted())
+        job = running().when(Job.interrupt_task.on(NUMBER, 1, run=1)).then(interrupted())
         task = job.tasks[1]
         assert (job.state_of(task), task.attempts, task.run, task.due_at) == (TaskState.READY, 0, 1, None)
 
@@ -270,7 +274,7 @@ class TestGivingBack:
 
     def test_any_number_of_times(self) -> None:
         history = [fact_ for run in range(1, 20) for fact_ in (begun(run, attempt=1), interrupted(run))]
-        a_job(STARTED, *history, begun(20, attempt=1)).when(FailTask(NUMBER, 1, 20, "no", RETRIES)).then(
+        a_job(STARTED, *history, begun(20, attempt=1)).when(Job.fail_task.on(NUMBER, 1, run=20, error="no", retries=RETRIES)).then(
             failed(20, attempt=1, retry_at=LATER)
         )
 
@@ -325,12 +329,12 @@ class TestGraphs:
 
     def test_the_job_is_done_when_the_last_of_them_is(self) -> None:
         scenario = diamond(*through(*DIAMOND[:3]), begun(plan=DIAMOND[3]))
-        scenario.when(CompleteTask(NUMBER, 4, 1)).then(done(plan=DIAMOND[3]), COMPLETED)
-        diamond(begun()).when(CompleteTask(NUMBER, 1, 1)).then(done())
+        scenario.when(Job.complete_task.on(NUMBER, 4, run=1)).then(done(plan=DIAMOND[3]), COMPLETED)
+        diamond(begun()).when(Job.complete_task.on(NUMBER, 1, run=1)).then(done())
 
     def test_the_first_task_given_up_cancels_the_others(self) -> None:
         scenario = diamond(*through(DIAMOND[0]), begun(plan=DIAMOND[1]), begun(plan=DIAMOND[2]))
-        command = FailTask(NUMBER, 2, 1, "no", RETRIES, final=True)
+        command = Job.fail_task.on(NUMBER, 2, run=1, error="no", retries=RETRIES, final=True)
         job = scenario.when(command).then(failed(retry_at=None, plan=DIAMOND[1]), abandoned("the task left failed: no"))
         assert [task.state for task in job.tasks.values()] == [C, F, X, X]
         assert job.tasks[3].ended_at == NOW
@@ -354,7 +358,11 @@ class TestGraphs:
 def test_steps_of_a_line_come_one_after_the_other() -> None:
     line = a_job(STARTED, first=accepted(*LINE))
     line.when(start(task=2)).then_refused(Fenced)
-    after = a_job(STARTED, begun(), first=accepted(*LINE)).when(CompleteTask(NUMBER, 1, 1, Result())).then(done(result=Result()))
+    after = (
+        a_job(STARTED, begun(), first=accepted(*LINE))
+        .when(Job.complete_task.on(NUMBER, 1, run=1, result=Result()))
+        .then(done(result=Result()))
+    )
     assert after.state_of(after.tasks[2]) is TaskState.READY
     a_job(STARTED, *through(*LINE[:1]), first=accepted(*LINE)).when(start(task=2)).then(begun(plan=STORE))
 
@@ -362,7 +370,7 @@ def test_steps_of_a_line_come_one_after_the_other() -> None:
 @pytest.mark.parametrize("delay", [0.0, 0.25, 86_400.0])
 def test_a_delay_may_be_any_length(delay: float) -> None:
     retries: Any = replace(RETRIES, delay=timedelta(seconds=delay))
-    job = running().when(FailTask(NUMBER, 1, 1, "no", retries)).after
+    job = running().when(Job.fail_task.on(NUMBER, 1, run=1, error="no", retries=retries)).after
     assert job is not None
     assert job.tasks[1].due_at == NOW + timedelta(seconds=delay)
     assert job.tasks[1].started_at == THEN

@@ -12,7 +12,7 @@ from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import NotFound
 from domain.record.record import AmendRecord, Record
 from domain.webhook.callback import Callback, callback_key
-from domain.webhook.commands import KeepCallback, NameCallback, RemoveUnusedCallback, RotateSecret
+from domain.webhook.commands import NameCallback
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 URL = "https://hooks.test/a"
@@ -54,7 +54,7 @@ def test_the_first_job_makes_it_with_a_secret_of_its_own() -> None:
 @pytest.mark.parametrize("disabled_at", [None, THEN])
 def test_naming_it_is_an_event_once_a_day_and_changes_nothing_else(disabled_at: Any) -> None:
     yesterday = a_callback(named_on=TODAY - timedelta(days=1), disabled_at=disabled_at)
-    for command in (name(), KeepCallback(KEY)):
+    for command in (name(), Callback.name.on(KEY)):
         named = yesterday.when(command).then(fact(AMENDED, named_on=TODAY))
         assert (holds(named), named.details.disabled_at) == ({1}, disabled_at)
     a_callback(disabled_at=disabled_at).when(name()).then_nothing()
@@ -65,18 +65,18 @@ def test_a_deleted_one_is_made_again_with_another_secret_by_a_job_only() -> None
     gone = a_callback(fact(DELETED), disabled_at=THEN)
     back = gone.when(name()).then(fact(RESTORED, **details(secret=5)))
     assert (holds(back), back.details.disabled_at) == ({5}, None)
-    gone.when(KeepCallback(KEY)).then_refused(NotFound)
+    gone.when(Callback.name.on(KEY)).then_refused(NotFound)
 
 
 def test_it_is_removed_only_when_no_job_has_named_it_since_a_day() -> None:
-    a_callback(named_on=TODAY).when(RemoveUnusedCallback(KEY, TODAY)).then_nothing()
-    removed = a_callback(named_on=TODAY - timedelta(days=1)).when(RemoveUnusedCallback(KEY, TODAY)).then(fact(DELETED))
+    a_callback(named_on=TODAY).when(Callback.remove_unused.on(KEY, TODAY)).then_nothing()
+    removed = a_callback(named_on=TODAY - timedelta(days=1)).when(Callback.remove_unused.on(KEY, TODAY)).then(fact(DELETED))
     assert holds(removed) == set()
-    a_callback(fact(DELETED), named_on=TODAY - timedelta(days=1)).when(RemoveUnusedCallback(KEY, TODAY)).then_nothing()
+    a_callback(fact(DELETED), named_on=TODAY - timedelta(days=1)).when(Callback.remove_unused.on(KEY, TODAY)).then_nothing()
 
 
 def test_a_rotated_secret_signs_beside_the_new_one() -> None:
-    rotated = a_callback().when(RotateSecret(KEY, Callback, sealed(3))).after
+    rotated = a_callback().when(Callback.rotate.on(KEY, sealed(3).ref).with_secrets([sealed(3)])).after
     assert holds(rotated) == {1, 3}
     disabled = a_callback().when(AmendRecord(KEY, Callback, {"disabled_at": NOW})).after
     assert disabled is not None

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import Malformed, NotFound
 from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
 from domain.webhook.aggregate import Webhook, extra_headers
-from domain.webhook.commands import RotateSecret
 from domain.webhook.details import WebhookDetails
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
@@ -47,8 +47,9 @@ def amend(**changes: Any) -> AmendRecord:
     return AmendRecord(KEY, Webhook, changes)
 
 
-def rotate(number: int) -> RotateSecret:
-    return RotateSecret(KEY, Webhook, EncryptedSecret(UUID(int=number), f"webhook:{KEY}", "k", f"mark {number}", b"", b""))
+def rotate(number: int) -> Command[Webhook]:
+    secret = EncryptedSecret(UUID(int=number), f"webhook:{KEY}", "k", f"mark {number}", b"", b"")
+    return Webhook.rotate.on(KEY, secret.ref).with_secrets([secret])
 
 
 def register(**values: Any) -> RegisterRecord:
@@ -148,7 +149,7 @@ def test_a_rotated_secret_signs_for_one_more_day_and_an_older_one_is_forgotten()
     remaining = {"signing": ref(3), "previous": ref(2)}
     assert holds(twice.then(fact(AMENDED, secrets=remaining, previous_until=later))) == {2, 3}
     a_webhook(fact(AMENDED, secrets=once)).when(amend(secrets={"password": None})).then_nothing()
-    assert list(rotate(4).sealed) == [rotate(4).signing]
+    assert [secret.ref for secret in rotate(4).sealed] == [ref(4)]
 
 
 def test_a_missing_webhook_gets_no_new_secret() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from api.wiring.core import Core
 from domain.job.aggregate import Job, Retries
-from domain.job.commands import AcceptJob, CommitOutputs, CompleteTask, FailTask, StartJob, StartTask, UpdateJob
 from domain.job.values import Output, Result, Submission, TaskPlan
 from tests.projections.feeding import do
 
@@ -25,13 +24,13 @@ def present() -> datetime:
 async def accept(inner: Core, number: int, *tasks: TaskPlan, client: str = "studio", priority: int = 5, **more: Any) -> Job:
     facts = {"workflow": "any", "content_id": "a", "parameters": {}, "tasks": tasks or ONE}
     asked = {name: more.pop(name) for name in ("run_at", "semaphore", "sealed") if name in more}
-    return await do(inner, AcceptJob(number, Submission(client=client, **{**facts, **more}), priority, **asked))
+    return await do(inner, Job.accept.on(number, Submission(client=client, **{**facts, **more}), priority=priority, **asked))
 
 
 async def start(inner: Core, number: int, *, slot: int, low_slot: int | None = None) -> Job:
     job = await inner.streams.load(Job.stream(number))
     assert isinstance(job, Job)
-    return await do(inner, StartJob(number, slot, low_slot, job.priority))
+    return await do(inner, Job.start.on(number, slot=slot, low_slot=low_slot, priority=job.priority))
 
 
 async def started(inner: Core, number: int, *tasks: TaskPlan, **more: Any) -> Job:
@@ -41,20 +40,20 @@ async def started(inner: Core, number: int, *tasks: TaskPlan, **more: Any) -> Jo
 
 
 async def begin(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
-    return await do(inner, StartTask(number, task, run, "w"))
+    return await do(inner, Job.start_task.on(number, task, run=run, worker="w"))
 
 
 async def fail(inner: Core, number: int, task: int = 1, run: int = 1, *, retries: Retries = AT_ONCE) -> Job:
-    return await do(inner, FailTask(number, task, run, "no", retries))
+    return await do(inner, Job.fail_task.on(number, task, run=run, error="no", retries=retries))
 
 
 async def commit(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
-    return await do(inner, CommitOutputs(number, task, run, OUTPUTS, Result(message="done")))
+    return await do(inner, Job.commit_outputs.on(number, task, run=run, outputs=OUTPUTS, result=Result(message="done")))
 
 
 async def complete(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
-    return await do(inner, CompleteTask(number, task, run, Result(message="done")))
+    return await do(inner, Job.complete_task.on(number, task, run=run, result=Result(message="done")))
 
 
 async def update(inner: Core, number: int, **changes: object) -> Job:
-    return await do(inner, UpdateJob(number, changes))
+    return await do(inner, Job.update.on(number, changes))

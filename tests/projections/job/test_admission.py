@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.wiring.core import Core
-from domain.job.commands import StartJob
+from domain.job.aggregate import Job
 from domain.job.values import JobState
 from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Invocation
@@ -183,7 +183,9 @@ async def go(inner: Core, limits: Capacity) -> list[AdmittedJob]:
 
 
 async def propose(inner: Core, starts: Sequence[AdmittedJob]) -> list[AdmittedJob]:
-    commands = [StartJob(start.queued.job, start.slot, start.low_slot, start.queued.priority) for start in starts]
+    commands = [
+        Job.start.on(start.queued.job, slot=start.slot, low_slot=start.low_slot, priority=start.queued.priority) for start in starts
+    ]
     ends = await asyncio.gather(
         *(inner.executor.execute(command, invocation=Invocation.by("system")) for command in commands), return_exceptions=True
     )
@@ -202,16 +204,19 @@ class TestTwoControllers:
         await accept(inner, 2)
         await start(inner, 1, slot=1, low_slot=1)
         with pytest.raises(ClaimTaken):
-            await do(other, StartJob(2, 1, None, 5))
+            await do(other, Job.start.on(2, slot=1, low_slot=None, priority=5))
         with pytest.raises(ClaimTaken):
-            await do(other, StartJob(2, 2, 1, 5))
+            await do(other, Job.start.on(2, slot=2, low_slot=1, priority=5))
         assert await counted(inner, JobState.STARTED) == 1
-        await do(other, StartJob(2, 2, 2, 5))
+        await do(other, Job.start.on(2, slot=2, low_slot=2, priority=5))
 
     async def test_the_same_job_is_started_once(self, inner: Core, other: Core) -> None:
         for number in range(1, 11):
             await accept(inner, number)
-            await asyncio.gather(do(inner, StartJob(number, number, None, 5)), do(other, StartJob(number, number + 100, None, 5)))
+            await asyncio.gather(
+                do(inner, Job.start.on(number, slot=number, low_slot=None, priority=5)),
+                do(other, Job.start.on(number, slot=number + 100, low_slot=None, priority=5)),
+            )
         started_events = await inner.database.rows("SELECT count(*) FROM events WHERE topic = 'job.started'")
         assert started_events == [(10,)]
         assert await inner.database.rows("SELECT count(*) FROM unique_claims WHERE scope = 'job.slot.studio'") == [(10,)]

@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 
 from api.wiring.core import Core
-from domain.job.aggregate import Retries
-from domain.job.commands import ExpireLease
+from domain.job.aggregate import Job, Retries
 from domain.job.values import JobState, TaskPlan
 from projections.consumers.leases import shard_of
 from projections.job.queue import ReadyTask, Run, RunUnderWay, TaskQueue
@@ -152,7 +151,7 @@ class TestLost:
                 lost_runs = await work(inner).lost()
         assert [lost_run.run for lost_run in lost_runs] == [Run(1, 1, 1)]
         assert await work(inner).first() == [], "it is for the job to say that the run is lost"
-        await do(inner, ExpireLease(1, 1, 1, AT_ONCE))
+        await do(inner, Job.expire_lease.on(1, 1, run=1, retries=AT_ONCE))
         assert await ready(work(inner)) == [Run(1, 1, 2)]
         assert await work(inner).lost() == []
 

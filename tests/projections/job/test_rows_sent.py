@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from api.wiring.catalogue import catalogue, views
-from domain.job.commands import AcceptJob, CompleteTask, StartJob, StartTask, UpdateJob
+from domain.job.aggregate import Job
 from domain.job.values import Result, Submission, TaskPlan
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
@@ -42,10 +42,10 @@ def lived() -> Lived:
     return Lived()
 
 
-def accepted(count: int) -> AcceptJob:
+def accepted(count: int) -> Command[Job]:
     chain = tuple(TaskPlan(id=n, name=f"step {n}", after=(n - 1,) if n > 1 else ()) for n in range(1, count + 1))
     facts = {"client": "studio", "workflow": "any", "content_id": "a", "parameters": {"text": LARGE}, "tasks": chain}
-    return AcceptJob(1, Submission(**facts), 5)
+    return Job.accept.on(1, Submission(**facts), priority=5)
 
 
 def tasks_of(writes: WriteSet) -> list[int]:
@@ -60,21 +60,21 @@ def size_of(writes: WriteSet) -> int:
 def test_the_parameters_of_a_job_are_sent_once(lived: Lived) -> None:
     assert size_of(lived.do(accepted(1))) > len(LARGE)
     for command in (
-        StartJob(1, 1, None, 5),
-        StartTask(1, 1, 1, "w"),
-        CompleteTask(1, 1, 1, Result(message="done")),
+        Job.start.on(1, slot=1, low_slot=None, priority=5),
+        Job.start_task.on(1, 1, run=1, worker="w"),
+        Job.complete_task.on(1, 1, run=1, result=Result(message="done")),
     ):
         assert size_of(lived.do(command)) < SMALL
 
 
 def test_only_tasks_that_changed_are_sent(lived: Lived) -> None:
     """A job of 100 tasks that run one after the other would else write 100 rows two hundred times."""
-    sent = [tasks_of(lived.do(accepted(TASKS))), tasks_of(lived.do(StartJob(1, 1, None, 5)))]
+    sent = [tasks_of(lived.do(accepted(TASKS))), tasks_of(lived.do(Job.start.on(1, slot=1, low_slot=None, priority=5)))]
     assert [len(each) for each in sent] == [TASKS, 1]
     rows = 0
     for task in range(1, TASKS + 1):
-        started = lived.do(StartTask(1, task, 1, "w"))
-        completed = lived.do(CompleteTask(1, task, 1, Result(message="done")))
+        started = lived.do(Job.start_task.on(1, task, run=1, worker="w"))
+        completed = lived.do(Job.complete_task.on(1, task, run=1, result=Result(message="done")))
         assert tasks_of(started) == [task]
         assert tasks_of(completed) == [task, task + 1][: TASKS - task + 1]
         assert max(size_of(started), size_of(completed)) < SMALL
@@ -84,4 +84,4 @@ def test_only_tasks_that_changed_are_sent(lived: Lived) -> None:
 
 def test_a_change_of_all_tasks_is_sent_for_all(lived: Lived) -> None:
     lived.do(accepted(10))
-    assert tasks_of(lived.do(UpdateJob(1, {"priority": 9}))) == list(range(1, 11))
+    assert tasks_of(lived.do(Job.update.on(1, {"priority": 9}))) == list(range(1, 11))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from api.wiring.core import Core
-from domain.job.commands import StartTask
+from domain.job.aggregate import Job
 from domain.job.values import JobState, Semaphore, TaskState
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
@@ -200,7 +200,7 @@ async def test_a_refused_command_changes_no_view(inner: Core) -> None:
     await started(inner, 1)
     before = [await table(inner.database, view) for view in VIEWS]
     with pytest.raises(Exception, match="not the current one"):
-        await do(inner, StartTask(1, 1, 7, "w"))
+        await do(inner, Job.start_task.on(1, 1, run=7, worker="w"))
     assert [await table(inner.database, view) for view in VIEWS] == before
 
 

@@ -15,7 +15,8 @@ import pytest
 from api.wiring.catalogue import RECORD_VIEW, views
 from api.wiring.core import Core
 from domain.asset.aggregate import Asset
-from domain.client.commands import NewKey, RegisterClient
+from domain.client.aggregate import NewKey
+from domain.client.commands import RegisterClient
 from domain.composition.aggregate import Composition
 from domain.composition.values import CompositionKind
 from domain.destination.targets import Target

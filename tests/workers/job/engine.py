@@ -16,9 +16,9 @@ from api.wiring.core import Core, core
 from api.wiring.media import media_files
 from api.wiring.rooms.publication import open_destination
 from domain.job.aggregate import Job
-from domain.job.commands import AcceptJob, JobCommand, UpdateJob
 from domain.job.values import Submission
 from domain.kernel.clock import system_clock
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
@@ -75,14 +75,14 @@ class Engine:
             parameters={"content_id": "match", **parameters},
             tasks=loaded.graph(),
         )
-        await self.do(AcceptJob(number, submission, priority))
+        await self.do(Job.accept.on(number, submission, priority=priority))
         return number
 
-    async def do(self, command: JobCommand) -> Job:
+    async def do(self, command: Command[Job]) -> Job:
         return (await self.inner.executor.execute(command, invocation=Invocation.by("admin"))).aggregate
 
     async def update(self, number: int, **changes: object) -> Job:
-        return await self.do(UpdateJob(number, changes))
+        return await self.do(Job.update.on(number, changes))
 
     async def set(self, name: str, value: int, *, client: str = "admin") -> None:
         values = {"client": client, "name": name, "setting": value}

@@ -10,7 +10,8 @@ from uuid import uuid4
 import pytest
 
 from api.wiring.core import Core
-from domain.client.commands import ConfigureClientDrm, NewKey, RegisterClient
+from domain.client.aggregate import NewKey
+from domain.client.commands import ConfigureClientDrm, RegisterClient
 from domain.drm import pssh
 from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Refused

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from api.wiring.core import Core
-from domain.job.commands import BreakJob
+from domain.job.aggregate import Job
 from projections.job.queue import TaskQueue
 from projections.job.worker_lease import WorkerLease
 from tests.conftest import HandClock
@@ -26,9 +26,9 @@ async def test_folders_of_ended_jobs_and_leases_of_dead_workers_are_deleted(
     for number in (1, 2, 3):
         await accept(inner, number)
         MediaPaths(tmp_path, number).workspace(1, 1).mkdir(parents=True)
-    await do(inner, BreakJob(1))
+    await do(inner, Job.break_off.on(1))
     clock.now = now
-    await do(inner, BreakJob(2))
+    await do(inner, Job.break_off.on(2))
     await inner.database.execute("INSERT INTO job_workers VALUES ('dead', clock_timestamp() - interval '61 minutes')")
     queue, lease = TaskQueue(inner.database, "work"), WorkerLease(inner.database, host="here")
     workspaces = Workspaces(tmp_path)

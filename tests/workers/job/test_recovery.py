@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from api.wiring.core import Core, core
-from domain.job.aggregate import Retries
-from domain.job.commands import CommitOutputs, CompleteTask, ExpireLease, FailTask, StartTask
+from domain.job.aggregate import Job, Retries
 from domain.job.values import Fenced, JobState, Output, Result, TaskState
 from domain.kernel.clock import system_clock
 from projections.job.queue import JobNumbers, Run, TaskQueue
@@ -54,7 +53,7 @@ class Dying:
     async def take(self) -> Run:
         await self._lease.keep()
         run = (await once(self._queue.first))[0].run
-        await self._engine.do(StartTask(*run, self._lease.worker))
+        await self._engine.do(Job.start_task.on(run.job, run.task, run=run.run, worker=self._lease.worker))
         return run
 
 
@@ -72,13 +71,13 @@ async def test_the_task_of_a_dead_worker_goes_to_another_and_late_reports_are_fe
     before = await engine.topics(number)
     made = (Output(path="x", name="match/x", size=1, sha256="0"),)
     for report in (
-        CompleteTask(*run, Result()),
-        CommitOutputs(*run, made, Result()),
-        FailTask(*run, "it was not me", ONCE),
+        Job.complete_task.on(run.job, run.task, run=run.run, result=Result()),
+        Job.commit_outputs.on(run.job, run.task, run=run.run, outputs=made, result=Result()),
+        Job.fail_task.on(run.job, run.task, run=run.run, error="it was not me", retries=ONCE),
     ):
         with pytest.raises(Fenced):
             await engine.do(report)
-    await engine.do(ExpireLease(*run, ONCE))
+    await engine.do(Job.expire_lease.on(run.job, run.task, run=run.run, retries=ONCE))
     assert await engine.topics(number) == before
 
 
@@ -92,7 +91,7 @@ async def test_a_task_that_kills_its_workers_fails_the_job(
         for _ in range(2):
             run = await Dying(engine, lease=0.1).take()
             assert [lost.run for lost in await once(rescuer.lost)] == [run]
-            await engine.do(ExpireLease(*run, ONCE))
+            await engine.do(Job.expire_lease.on(run.job, run.task, run=run.run, retries=ONCE))
     job = await engine.job(number)
     assert (job.state, job.failed) == (JobState.COMPLETED, True)
     assert job.reason == "the worker of the task nothing was lost 2 times in a row"
@@ -112,7 +111,7 @@ async def test_committed_files_are_published_by_another_worker(
         for path in (tmp_path / JOBS).rglob("*"):
             os.chown(path, account.pw_uid, account.pw_gid)
     made = tuple(Output(path=name, name=f"match/{name}", size=16, sha256="0") for name in ("a", "b"))
-    await engine.do(CommitOutputs(*run, made, Result(message="made")))
+    await engine.do(Job.commit_outputs.on(run.job, run.task, run=run.run, outputs=made, result=Result(message="made")))
     (tmp_path / "match").mkdir()
     (folder / "a").rename(tmp_path / "match" / "a")  # so far it came
     async with process(database_url, migrated[1], media_root=tmp_path, lease=LEASE):

@@ -13,8 +13,7 @@ from uuid import UUID
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict, NotFound
 from domain.kernel.ports import Executor, Invocation
-from domain.webhook.callback import RETENTION
-from domain.webhook.commands import RemoveUnusedCallback
+from domain.webhook.callback import RETENTION, Callback
 from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database.database import Database
 from projections.webhook.unused_callbacks import FIRST, forget, read_to, without_jobs, without_pending
@@ -68,7 +67,7 @@ class CallbackRemoval(BackgroundTask):
 
     async def _remove_one(self, callback: UUID, before: date) -> None:
         with suppress(Conflict, NotFound):  # another client has changed or deleted it at the same moment
-            await self._executor.execute(RemoveUnusedCallback(callback, before), invocation=Invocation.by("system"))
+            await self._executor.execute(Callback.remove_unused.on(callback, before), invocation=Invocation.by("system"))
 
     async def _turn(self) -> None:
         removed = await self.remove()

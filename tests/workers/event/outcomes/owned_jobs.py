@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from api.wiring.core import Core
-from domain.job import commands
+from domain.job.aggregate import Job
 from domain.job.outcome import JobOutcome
 from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.command import Command
@@ -38,22 +38,22 @@ async def owned(inner: Core, number: int, owner: UUID = ROOM) -> None:
     """Create a room and its job in one append."""
 
     async def plan() -> Plan:
-        accept = commands.AcceptJob(number, submission(owner), transaction_id=f"transaction {number}")
+        accept = Job.accept.on(number, submission(owner), transaction_id=f"transaction {number}")
         return Plan((RegisterRecord(owner, Room, {"name": "requested"}), accept))
 
     await inner.executor.execute(plan, invocation=Invocation.by("studio"))
 
 
 async def accept(inner: Core, number: int, *, owner: UUID | None = None, rerun_of: int | None = None) -> None:
-    await do(inner, commands.AcceptJob(number, submission(owner), rerun_of=rerun_of))
+    await do(inner, Job.accept.on(number, submission(owner), rerun_of=rerun_of))
 
 
 async def complete(inner: Core, number: int) -> None:
     """Run an accepted job from its start to its end."""
-    await do(inner, commands.StartJob(number, number, None, 5))
-    await do(inner, commands.StartTask(number, 1, 1, "worker-1"))
-    await do(inner, commands.CommitOutputs(number, 1, 1, (OUTPUT,), Result(files=(OUTPUT.name,))))
-    await do(inner, commands.CompleteTask(number, 1, 1))
+    await do(inner, Job.start.on(number, slot=number, low_slot=None, priority=5))
+    await do(inner, Job.start_task.on(number, 1, run=1, worker="worker-1"))
+    await do(inner, Job.commit_outputs.on(number, 1, run=1, outputs=(OUTPUT,), result=Result(files=(OUTPUT.name,))))
+    await do(inner, Job.complete_task.on(number, 1, run=1))
 
 
 async def names(inner: Core, owner: UUID = ROOM) -> list[str]:

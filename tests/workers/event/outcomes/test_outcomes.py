@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
-from domain.job import commands
+from domain.job.aggregate import Job
 from domain.job.outcome import JobOutcome
 from domain.kernel.command import Command
 from domain.kernel.errors import Refused
@@ -111,7 +111,7 @@ async def test_any_batches_of_the_log_give_the_same_orders(inner: Core, at_once:
     await complete(inner, 17)
     await complete(inner, 18)
     await owned(inner, 19, OTHER)
-    await do(inner, commands.BreakJob(19))
+    await do(inner, Job.break_off.on(19))
     for _ in range(3):  # a page that is read again changes nothing
         await fed(inner, handler(inner, most=most), writes_at_once=at_once)
     rows = await inner.database.rows(
@@ -122,7 +122,7 @@ async def test_any_batches_of_the_log_give_the_same_orders(inner: Core, at_once:
 
 async def test_the_outcomes_of_one_owner_come_in_the_order_of_the_log(inner: Core) -> None:
     await owned(inner, 17)
-    await do(inner, commands.BreakJob(17))
+    await do(inner, Job.break_off.on(17))
     await accept(inner, 18, owner=ROOM, rerun_of=17)
     await complete(inner, 18)
     await fed(inner, handler(inner))

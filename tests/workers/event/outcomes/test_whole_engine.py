@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from domain.job.commands import AcceptJob, BreakJob
+from domain.job.aggregate import Job
 from domain.job.values import Submission
 from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.room import Room
@@ -44,7 +44,7 @@ async def owned(engine: Engine, **more: Any) -> int:
     )
 
     async def plan() -> Plan:
-        return Plan((RegisterRecord(ROOM, Room, {"name": "requested"}), AcceptJob(number, submission)))
+        return Plan((RegisterRecord(ROOM, Room, {"name": "requested"}), Job.accept.on(number, submission)))
 
     await engine.inner.executor.execute(plan, invocation=Invocation.by("admin"))
     return number
@@ -84,5 +84,5 @@ async def test_an_owner_is_told_of_a_failure_and_nothing_is_published(engine: En
 async def test_an_owner_is_told_of_a_job_that_is_broken_off(engine: Engine) -> None:
     number = await owned(engine, source="none.mp4")
     await reports(engine, "failed")
-    await engine.do(BreakJob(number))
+    await engine.do(Job.break_off.on(number))
     assert await reports(engine, "broken") == ["requested", f"failed {number}", f"broken {number}"]

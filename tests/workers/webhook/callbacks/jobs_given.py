@@ -7,8 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from api.wiring.core import Core
-from domain.job import commands
-from domain.job.aggregate import Retries
+from domain.job.aggregate import Job, Retries
 from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from domain.kernel.named_callback import NamedCallback
@@ -38,19 +37,19 @@ def submission(*callbacks: UUID | NamedCallback, **parameters: Any) -> Submissio
 
 
 async def accept(inner: Core, number: int, *callbacks: UUID | NamedCallback, **parameters: Any) -> None:
-    await do(inner, commands.AcceptJob(number, submission(*callbacks, **parameters)))
+    await do(inner, Job.accept.on(number, submission(*callbacks, **parameters)))
 
 
 async def start(inner: Core, number: int, *, slot: int = 1) -> None:
-    await do(inner, commands.StartJob(number, slot, None, 5))
+    await do(inner, Job.start.on(number, slot=slot, low_slot=None, priority=5))
 
 
 async def start_task(inner: Core, number: int, task: int, *, run: int = 1) -> None:
-    await do(inner, commands.StartTask(number, task, run, "worker-1"))
+    await do(inner, Job.start_task.on(number, task, run=run, worker="worker-1"))
 
 
 async def complete_task(inner: Core, number: int, task: int, *, run: int = 1, **result: Any) -> None:
-    await do(inner, commands.CompleteTask(number, task, run, Result(**result)))
+    await do(inner, Job.complete_task.on(number, task, run=run, result=Result(**result)))
 
 
 async def complete(inner: Core, number: int, *callbacks: UUID | NamedCallback, slot: int = 1, **parameters: Any) -> None:
@@ -58,7 +57,7 @@ async def complete(inner: Core, number: int, *callbacks: UUID | NamedCallback, s
     await accept(inner, number, *callbacks, **parameters)
     await start(inner, number, slot=slot)
     await start_task(inner, number, 1)
-    await do(inner, commands.CommitOutputs(number, 1, 1, OUTPUTS, FETCHED))
-    await do(inner, commands.CompleteTask(number, 1, 1))
+    await do(inner, Job.commit_outputs.on(number, 1, run=1, outputs=OUTPUTS, result=FETCHED))
+    await do(inner, Job.complete_task.on(number, 1, run=1))
     await start_task(inner, number, 2)
     await complete_task(inner, number, 2, message="all is well", metadata={"duration": 1.5})

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.destination.targets import Target
-from domain.job import commands
+from domain.job.aggregate import Job
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.mapper import EventMapper
@@ -151,7 +151,7 @@ async def test_a_notice_after_the_end_shows_the_whole_job(inner: Core, fan: Fed)
     """A completed job may still become broken when it is run again."""
     await complete(inner, 17, A)
     await fan.feed()
-    await do(inner, commands.BreakJob(17, rerun_as=18))
+    await do(inner, Job.break_off.on(17, rerun_as=18))
     await fan.feed()
     assert await statuses(inner) == [*WHOLE, "broken"]
     assert (await notices(inner))[-1]["message"] == "it is repeated as job 18"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.job import commands, events
+from domain.job import events
 from domain.job.aggregate import Job
 from domain.job.values import JobState
 from domain.kernel.command import Command
@@ -59,17 +59,17 @@ def a_job(*since: Fact) -> Scenario[Job]:
 
 
 def test_the_notice_of_a_start_has_the_custom_data_of_the_client() -> None:
-    [notice] = notices_of(a_job(), commands.StartJob(17, 1, None, 5))
+    [notice] = notices_of(a_job(), Job.start.on(17, slot=1, low_slot=None, priority=5))
     assert notice == {**COMMON, "status": "started"}
     assert list(notice)[:2] == ["job_id", "status"]
 
 
 def test_notices_of_tasks_have_name_and_attempt() -> None:
-    assert notices_of(a_job(STARTED), commands.StartTask(17, 1, 1, "w")) == [
+    assert notices_of(a_job(STARTED), Job.start_task.on(17, 1, run=1, worker="w")) == [
         {**COMMON, "status": "task_started", "task": "fetch", "attempt": 1}
     ]
     committed = a_job(STARTED, *fetched()[:2])
-    assert notices_of(committed, commands.CompleteTask(17, 1, 1)) == [
+    assert notices_of(committed, Job.complete_task.on(17, 1, run=1)) == [
         {
             **COMMON,
             "status": "task_completed",
@@ -85,7 +85,7 @@ def test_notices_of_tasks_have_name_and_attempt() -> None:
 def test_the_notice_of_completion_has_all_files() -> None:
     last = a_job(STARTED, *fetched(), run_of(2))
     result = FETCHED.model_copy(update={"message": "", "files": (), "metadata": {"duration": 1.5}})
-    task, job = notices_of(last, commands.CompleteTask(17, 2, 1, result))
+    task, job = notices_of(last, Job.complete_task.on(17, 2, run=1, result=result))
     assert (task["status"], task["task"], task["files"]) == ("task_completed", "verify", [])
     metadata = {"fetch": {"bytes": 7}, "verify": {"duration": 1.5}}
     assert job == {**COMMON, "status": "completed", "message": "2 files", "files": list(FILES), "metadata": metadata}
@@ -93,10 +93,10 @@ def test_the_notice_of_completion_has_all_files() -> None:
 
 def test_a_failure_says_whether_it_is_tried_again() -> None:
     running = a_job(STARTED, *fetched(), run_of(2))
-    [again] = notices_of(running, commands.FailTask(17, 2, 1, "no disk", RETRIES))
+    [again] = notices_of(running, Job.fail_task.on(17, 2, run=1, error="no disk", retries=RETRIES))
     told_first = {"message": "no disk; it is tried again at 2031-01-02T13:30:30.000Z", "task": "verify", "attempt": 1}
     assert again == {**COMMON, "status": "task_failed", **told_first}
-    task, job = notices_of(running, commands.FailTask(17, 2, 1, "no disk", RETRIES, final=True))
+    task, job = notices_of(running, Job.fail_task.on(17, 2, run=1, error="no disk", retries=RETRIES, final=True))
     assert task["message"] == "no disk; it is not tried again"
     assert (job["status"], job["message"]) == ("failed", "the task verify failed: no disk")
     assert (job["files"], job["metadata"]) == (list(FILES), {"fetch": {"bytes": 7}})
@@ -104,40 +104,44 @@ def test_a_failure_says_whether_it_is_tried_again() -> None:
 
 def test_a_lost_worker_is_a_failure() -> None:
     lost = fact(events.TaskLeaseExpired, task=1, name="fetch", run=1, attempt=1, retry_at=RETRY)
-    [first] = notices_of(a_job(STARTED, run_of(1)), commands.ExpireLease(17, 1, 1, RETRIES))
+    [first] = notices_of(a_job(STARTED, run_of(1)), Job.expire_lease.on(17, 1, run=1, retries=RETRIES))
     assert (first["status"], first["attempt"]) == ("task_failed", 1)
     assert first["message"] == "its worker gave no sign of life; it is tried again at 2031-01-02T13:30:30.000Z"
-    task, job = notices_of(a_job(STARTED, run_of(1), lost, run_of(1, run=2, attempt=2)), commands.ExpireLease(17, 1, 2, RETRIES))
+    task, job = notices_of(
+        a_job(STARTED, run_of(1), lost, run_of(1, run=2, attempt=2)), Job.expire_lease.on(17, 1, run=2, retries=RETRIES)
+    )
     assert (task["message"], task["attempt"]) == ("its worker gave no sign of life; it is not tried again", 2)
     assert (job["status"], job["message"]) == ("failed", "the worker of the task fetch was lost 2 times in a row")
 
 
 def test_pause_resume_and_manual_end_have_notices() -> None:
     running = a_job(STARTED)
-    assert notices_of(running, commands.UpdateJob(17, {"queue_state": JobState.PAUSED})) == [{**COMMON, "status": "paused"}]
+    assert notices_of(running, Job.update.on(17, {"queue_state": JobState.PAUSED})) == [{**COMMON, "status": "paused"}]
     paused = a_job(STARTED, fact(events.Paused))
-    assert notices_of(paused, commands.UpdateJob(17, {"queue_state": JobState.QUEUED})) == [
+    assert notices_of(paused, Job.update.on(17, {"queue_state": JobState.QUEUED})) == [
         {**COMMON, "status": "queued", "message": "it was resumed"}
     ]
-    assert notices_of(running, commands.BreakJob(17)) == [{**COMMON, "status": "broken"}]
-    assert notices_of(running, commands.BreakJob(17, rerun_as=18)) == [
+    assert notices_of(running, Job.break_off.on(17)) == [{**COMMON, "status": "broken"}]
+    assert notices_of(running, Job.break_off.on(17, rerun_as=18)) == [
         {**COMMON, "status": "broken", "message": "it is repeated as job 18"}
     ]
+
+
+UPDATES = [Job.update.on(17, {"priority": 1}), Job.update.on(17, {"run_at": NOW + timedelta(days=1)})]
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        commands.UpdateJob(17, {"priority": 1}),
-        commands.UpdateJob(17, {"run_at": NOW + timedelta(days=1)}),
-        commands.CommitOutputs(17, 1, 1, OUTPUTS, FETCHED),
-        commands.InterruptTask(17, 1, 1),
+        *UPDATES,
+        Job.commit_outputs.on(17, 1, run=1, outputs=OUTPUTS, result=FETCHED),
+        Job.interrupt_task.on(17, 1, run=1),
     ],
 )
 def test_other_events_have_no_notice(command: Command[Job]) -> None:
-    running = not isinstance(command, commands.UpdateJob)
+    running = command not in UPDATES
     assert notices_of(a_job(*([STARTED, run_of(1)] if running else [])), command) == []
-    assert notices_of(Scenario(Job, 17, []), commands.AcceptJob(17, submission())) == []
+    assert notices_of(Scenario(Job, 17, []), Job.accept.on(17, submission())) == []
 
 
 def test_a_sample_has_the_fields_of_a_notice() -> None:

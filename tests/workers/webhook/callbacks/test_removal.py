@@ -9,11 +9,10 @@ from uuid import UUID
 import pytest
 
 from api.wiring.core import Core
-from domain.job import commands
+from domain.job.aggregate import Job
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation, Plan
-from domain.webhook.callback import RETENTION
-from domain.webhook.commands import KeepCallback
+from domain.webhook.callback import RETENTION, Callback
 from projections.log.reader import head
 from projections.webhook.keys import Source
 from projections.webhook.unused_callbacks import AT_ONCE
@@ -77,7 +76,7 @@ async def test_a_job_that_has_not_ended_keeps_its_callbacks(inner: Core, clock: 
     clock.now += 3 * RETENTION
     await read_all(inner)
     assert await removal(inner).remove() == 0
-    await do(inner, commands.BreakJob(17))
+    await do(inner, Job.break_off.on(17))
     await read_all(inner)
     assert await removal(inner).remove() == 1
 
@@ -118,7 +117,7 @@ async def test_a_callback_named_at_the_moment_of_its_removal_is_there_for_the_jo
     async def name(number: int) -> bool:
         if resent:
             try:
-                await do(second, KeepCallback(UUID(made[number])))
+                await do(second, Callback.name.on(UUID(made[number])))
             except NotFound:
                 return False
             return True

@@ -18,7 +18,6 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
 from domain.record.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
-from domain.webhook.commands import RotateSecret
 from domain.webhook.endpoint import encode_secret
 from projections.consumers.leases import ShardLeases
 from projections.webhook.keys import shard_of
@@ -141,7 +140,9 @@ async def test_a_change_counts_from_the_moment_its_write_is_answered(sending: Se
             await sending.finished(webhook, number)
             assert f'"position":{number}}}' in receiver.bodies[-1]
         box = sending.vault.encrypt(encode_secret(bytes(range(32))), owner=f"webhook:{webhook}")
-        await sending.core.executor.execute(RotateSecret(webhook, Webhook, box), invocation=Invocation.by("test"))
+        await sending.core.executor.execute(
+            Webhook.rotate.on(webhook, box.ref).with_secrets([box]), invocation=Invocation.by("test")
+        )
         sending.put(webhook, (11, "a"))
         await sending.finished(webhook, 11)
         assert first.got[-1].headers["webhook-signature"].count("v1,") == 2
@@ -198,7 +199,9 @@ async def test_both_secrets_sign_during_the_overlap(sending: Sending) -> None:
         sending.put(webhook, (1, "a"))
         await sending.finished(webhook, 1)
         box = sending.vault.encrypt(encode_secret(NEW), owner=f"webhook:{webhook}")
-        await sending.core.executor.execute(RotateSecret(webhook, Webhook, box), invocation=Invocation.by("test"))
+        await sending.core.executor.execute(
+            Webhook.rotate.on(webhook, box.ref).with_secrets([box]), invocation=Invocation.by("test")
+        )
         for number in (2, 3):
             sending.resend(webhook, "false")
             sending.put(webhook, (number, "a"))
