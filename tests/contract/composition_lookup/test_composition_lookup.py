@@ -28,7 +28,7 @@ MARKED = playlist(marked(("00:00:02", "00:00:30"), start="00:00:01", Own={"x": [
 
 
 def composed(key: UUID, event: UUID, **more: Any) -> Command[Composition]:
-    facts = {"event_id": event, "composition": CompositionKind.STANDARD, "playlist": PLAYLIST, "client": "studio"}
+    facts = {"event_id": event, "kind": CompositionKind.STANDARD, "playlist": PLAYLIST, "client": "studio"}
     return Composition.compose.on(key, **{**facts, **more})
 
 
@@ -40,7 +40,7 @@ HISTORY: tuple[Command[Any], ...] = (
     Composition.fail.on(FILM, 3, job_version=5, reason="no source"),
     Composition.replace.on(FILM, MARKED, client="other", step=FirstStep(job=4)).as_planned(3),
     Composition.complete.on(FILM, 4, job_version=5),
-    composed(ENCODER, SECOND, composition=CompositionKind.ENCODER),
+    composed(ENCODER, SECOND, kind=CompositionKind.ENCODER),
     composed(WAITING, THIRD, live_stream_start=NOON),
     composed(AGAIN, FOURTH, step=FirstStep(job=5)),
     Composition.remove.on(AGAIN).as_planned(2),

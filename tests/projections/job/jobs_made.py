@@ -23,8 +23,10 @@ def present() -> datetime:
 
 async def accept(inner: Core, number: int, *tasks: TaskPlan, client: str = "studio", priority: int = 5, **more: Any) -> Job:
     facts = {"workflow": "any", "content_id": "a", "parameters": {}, "tasks": tasks or ONE}
-    asked = {name: more.pop(name) for name in ("run_at", "semaphore", "sealed") if name in more}
-    return await do(inner, Job.accept.on(number, Submission(client=client, **{**facts, **more}), priority=priority, **asked))
+    asked = {name: more.pop(name) for name in ("run_at", "semaphore") if name in more}
+    sealed = more.pop("sealed", ())
+    accept = Job.accept.on(number, Submission(client=client, **{**facts, **more}), priority=priority, **asked)
+    return await do(inner, accept.with_secrets(sealed))
 
 
 async def start(inner: Core, number: int, *, slot: int, low_slot: int | None = None) -> Job:

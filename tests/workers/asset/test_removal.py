@@ -133,7 +133,7 @@ async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Pa
         (folder / name / "master.m3u8").write_text(in_playlist(MASTER, tracks, folder=FOUND))
         (folder / name / "manifest.mpd").write_bytes(in_manifest(MANIFEST, tracks, folder=FOUND))
     path = f"{EVENT}/{tracks[0].file}"
-    facts: dict[str, Any] = {"language": "de", "caption_kind": CaptionKind.CAPTIONS, "size": 1, "modified": NOON}
+    facts: dict[str, Any] = {"language": "de", "kind": CaptionKind.CAPTIONS, "size": 1, "modified": NOON}
     await do(inner, Asset.discover_caption.on(KEY, event_id=EVENT, name="a", path=path, **facts))
     await packages(inner, media_root).agree(EVENT)
     assert "de-captions.m3u8" in (folder / "clear/master.m3u8").read_text()
