@@ -13,20 +13,12 @@ from domain.event.aggregate import MediaEvent
 from domain.event.ports import EventLookup, EventRow
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.clock import Clock
-from domain.kernel.command import Command
+from domain.kernel.command import Command, DecisionCommand
 from domain.kernel.errors import NotFound, Refused
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from domain.provision.callbacks import ProvisionCallbacks
-from domain.provision.commands import (
-    EndRun,
-    EndSelectedResources,
-    OpeningCommand,
-    ProvisionCommand,
-    RequestProvisioning,
-    RequestTermination,
-    ResetProvisioning,
-)
+from domain.provision.commands import OpeningCommand
 from domain.provision.planning import Profile, callback_urls, infrastructure_key, provision_plan, updates_allowed
 from domain.provision.row import ProvisionRow
 from domain.provision.values import ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd
@@ -34,6 +26,8 @@ from domain.record.kinds.infrastructure_profile import InfrastructureProfile
 from domain.record.ports import RecordLookup
 from domain.webhook.commands import NameCallback
 
+Decide = Callable[[UUID, datetime], DecisionCommand[ProvisionInfo]]
+"""Makes a decision on the Provision Info with this key, for a moment that it shows."""
 LoadStream = Callable[[str], Awaitable[AggregateRoot | None]]
 """Loads an aggregate by the name of its stream."""
 
@@ -121,7 +115,7 @@ class ProvisionHandlers:
         return ProvisionRow.of(command.decide(root.copy() if root is not None else None, at=self._clock()))
 
     async def terminate(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
-        return await self._open(event_id, RequestTermination, invocation=invocation)
+        return await self._open(event_id, _termination, invocation=invocation)
 
     async def terminate_on_schedule(self, event_id: UUID, scheduled_at: datetime, *, invocation: Invocation) -> None:
         """Terminate the infrastructure of an Event whose scheduled time has come, if it still waits for this time. If nothing
@@ -134,9 +128,7 @@ class ProvisionHandlers:
             root = await self._info(event_id)
             if root is None or (root.state is ProvisionState.SCHEDULED and not root.exists):
                 return Plan((MediaEvent.reach_termination_time.on(event_id, scheduled_at),))
-            command = RequestTermination(
-                key=provision_key(event_id), version=root.version, moment=self._clock(), event_id=event_id, infrastructure_key=""
-            )
+            command = _opening(_termination, root, event_id=event_id, moment=self._clock())
             return self._plan(
                 command, root, reach=lambda shown: MediaEvent.reach_termination_time.on(event_id, scheduled_at, shown)
             )
@@ -144,7 +136,7 @@ class ProvisionHandlers:
         await self._executor.execute(plan, invocation=invocation)
 
     async def reset(self, event_id: UUID, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
-        return await self._open(event_id, ResetProvisioning, invocation=invocation)
+        return await self._open(event_id, lambda key, _: ProvisionInfo.reset.on(key), invocation=invocation)
 
     async def end_selected(
         self, event_id: UUID, select: frozenset[str], *, request: int, invocation: Invocation
@@ -153,18 +145,16 @@ class ProvisionHandlers:
 
         async def plan() -> Plan:
             root = await self._existing(event_id)
-            command = EndSelectedResources(
-                key=provision_key(event_id), version=root.version, moment=self._clock(), select=select, request=request
-            )
-            return self._plan(command, root)
+            command = ProvisionInfo.end_selected.on(provision_key(event_id), select, request=request)
+            return self._plan(command.as_planned(root.version), root)
 
         return await self._executor.execute(plan, invocation=invocation)
 
     async def end_run(self, event_id: UUID, run: int, *, end: RunEnd, invocation: Invocation) -> Outcome[ProvisionInfo]:
         async def plan() -> Plan:
             root = await self._existing(event_id)
-            command = EndRun(key=provision_key(event_id), version=root.version, moment=self._clock(), run=run, end=end)
-            return self._plan(command, root)
+            command = ProvisionInfo.end_run.on(provision_key(event_id), run, end, moment=self._clock())
+            return self._plan(command.as_planned(root.version), root)
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -176,24 +166,27 @@ class ProvisionHandlers:
 
     async def _request(
         self, event: EventRow, root: ProvisionInfo | None, *, allow_updates: bool | None, by: str
-    ) -> tuple[Sequence[NameCallback], RequestProvisioning]:
+    ) -> tuple[Sequence[NameCallback], OpeningCommand]:
         """Return the command, and the commands that create or keep its callbacks."""
         expected, key = await self._expected(event), provision_key(event.id)
         before = () if root is None else root.callbacks
         requested = await self._callbacks.of(by, expected.callback_urls, owner=ProvisionInfo.stream(key), before=before)
-        request = RequestProvisioning(
-            key=key,
-            version=root.version if root is not None else 0,
-            moment=self._clock(),
-            event_id=event.id,
-            infrastructure_key=expected.plan.infrastructure_key,
-            plan=expected.plan,
-            allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
-            client=by,
-            callbacks=requested.callbacks,
-            sealed=requested.sealed,
+
+        def provision(key: UUID, moment: datetime) -> DecisionCommand[ProvisionInfo]:
+            return ProvisionInfo.provision.on(
+                key,
+                expected.plan,
+                allow_updates=expected.allow_updates if allow_updates is None else allow_updates,
+                client=by,
+                callbacks=requested.callbacks,
+                moment=moment,
+            ).with_secrets(requested.sealed)
+
+        infrastructure_key = expected.plan.infrastructure_key
+        moment = self._clock()
+        return requested.commands, _opening(
+            provision, root, event_id=event.id, infrastructure_key=infrastructure_key, moment=moment
         )
-        return requested.commands, request
 
     async def _expected(self, event: EventRow) -> Expected:
         """Return the resources to provision. Raises `Refused` without a profile that can be provisioned."""
@@ -208,18 +201,11 @@ class ProvisionHandlers:
             raise Refused("the Event has no infrastructure profile")
         return Profile(key, row.details.reference_id, row.details.configuration_json)
 
-    async def _open(
-        self, event_id: UUID, kind: type[RequestTermination | ResetProvisioning], *, invocation: Invocation
-    ) -> Outcome[ProvisionInfo]:
+    async def _open(self, event_id: UUID, decide: Decide, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
         async def plan() -> Plan:
             event, root = await self._known_event(event_id), await self._info(event_id)
-            command = kind(
-                key=provision_key(event_id),
-                version=root.version if root is not None else 0,
-                moment=self._clock(),
-                event_id=event_id,
-                infrastructure_key="" if root is not None else await self._first_key(event),
-            )
+            first_key = "" if root is not None else await self._first_key(event)
+            command = _opening(decide, root, event_id=event_id, infrastructure_key=first_key, moment=self._clock())
             return self._plan(command, root)
 
         return await self._executor.execute(plan, invocation=invocation)
@@ -232,7 +218,7 @@ class ProvisionHandlers:
 
     def _plan(
         self,
-        command: ProvisionCommand,
+        command: Command[ProvisionInfo],
         root: ProvisionInfo | None,
         *,
         before: Sequence[Command[Any]] = (),
@@ -272,14 +258,27 @@ async def ending(event_id: UUID, load: LoadStream, *, clock: Clock) -> Ending:
         return Ending(None, None, ())
     if not root.exists:
         return Ending(root.summary, root.summary, ())
-    command = RequestTermination(
-        key=provision_key(event_id), version=root.version, moment=clock(), event_id=event_id, infrastructure_key=""
-    )
+    command = _opening(_termination, root, event_id=event_id, moment=clock())
     shown = _shown_after(command, root, clock=clock)
     return Ending(root.summary, root.summary if shown is None else shown[1], (command,))
 
 
-def _shown_after(command: ProvisionCommand, root: ProvisionInfo | None, *, clock: Clock) -> tuple[UUID, ProvisionSummary] | None:
+def _termination(key: UUID, moment: datetime) -> DecisionCommand[ProvisionInfo]:
+    return ProvisionInfo.terminate.on(key, moment=moment)
+
+
+def _opening(
+    decide: Decide, root: ProvisionInfo | None, *, event_id: UUID, infrastructure_key: str = "", moment: datetime
+) -> OpeningCommand:
+    """Return the command that makes a decision on the Provision Info that was read, or opens it."""
+    key = provision_key(event_id)
+    decision = decide(key, moment).as_planned(0 if root is None else root.version)
+    return OpeningCommand(key=key, decision=decision, event_id=event_id, infrastructure_key=infrastructure_key, moment=moment)
+
+
+def _shown_after(
+    command: Command[ProvisionInfo], root: ProvisionInfo | None, *, clock: Clock
+) -> tuple[UUID, ProvisionSummary] | None:
     """Return the summary that the Event shows after the command; None if it does not change."""
     before = root.summary if root is not None else None
     decided = command.decide(root.copy() if root is not None else None, at=clock())

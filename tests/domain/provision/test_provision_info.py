@@ -6,17 +6,11 @@ from typing import Any
 
 import pytest
 
+from domain.kernel.command import DecisionCommand
 from domain.kernel.errors import PlanOutdated, Refused
 from domain.provision import events
 from domain.provision.aggregate import ProvisionInfo
-from domain.provision.commands import (
-    EndRun,
-    EndSelectedResources,
-    ProvisionCommand,
-    RequestProvisioning,
-    RequestTermination,
-    ResetProvisioning,
-)
+from domain.provision.commands import OpeningCommand
 from domain.provision.values import Deployment, ProvisionPlan, ProvisionState, RunEnd, Work
 from tests.domain.provision.provisions_given import (
     ENCODER,
@@ -42,34 +36,37 @@ from tests.domain.scenario import NOW, THEN, Fact, Outcome, Scenario, fact, give
 
 State = ProvisionState
 RESTING = [state for state in State if state not in (State.PROVISIONING, State.TERMINATING)]
+TERMINATE = ProvisionInfo.terminate.on(KEY, moment=NOW)
 UP = RunEnd(resources=(UP_ORIGIN, UP_ENCODER))
 GONE = RunEnd()
 
 
-def when(scenario: Scenario[ProvisionInfo], kind: type[ProvisionCommand], **facts: Any) -> Outcome[ProvisionInfo]:
-    version = 0 if scenario.root is None else scenario.root.version
-    return scenario.when(kind(key=KEY, version=version, moment=NOW, **facts), at=NOW)
+def opening(decision: DecisionCommand[ProvisionInfo], *, version: int) -> OpeningCommand:
+    return OpeningCommand(key=KEY, decision=decision.as_planned(version), event_id=EVENT, infrastructure_key="k", moment=NOW)
+
+
+def when(scenario: Scenario[ProvisionInfo], decision: DecisionCommand[ProvisionInfo]) -> Outcome[ProvisionInfo]:
+    return scenario.when(opening(decision, version=0 if scenario.root is None else scenario.root.version), at=NOW)
 
 
 def ask(scenario: Scenario[ProvisionInfo], plan: ProvisionPlan = PLAN) -> Outcome[ProvisionInfo]:
-    facts: dict[str, Any] = {"event_id": EVENT, "infrastructure_key": "k", "plan": plan, "allow_updates": False, "client": "me"}
-    return when(scenario, RequestProvisioning, **facts)
+    return when(scenario, ProvisionInfo.provision.on(KEY, plan, allow_updates=False, client="me", moment=NOW))
 
 
 def terminate(scenario: Scenario[ProvisionInfo]) -> Outcome[ProvisionInfo]:
-    return when(scenario, RequestTermination, event_id=EVENT, infrastructure_key="k")
+    return when(scenario, TERMINATE)
 
 
 def reset(scenario: Scenario[ProvisionInfo]) -> Outcome[ProvisionInfo]:
-    return when(scenario, ResetProvisioning, event_id=EVENT, infrastructure_key="k")
+    return when(scenario, ProvisionInfo.reset.on(KEY))
 
 
 def end(scenario: Scenario[ProvisionInfo], run: int, how: RunEnd) -> Outcome[ProvisionInfo]:
-    return when(scenario, EndRun, run=run, end=how)
+    return when(scenario, ProvisionInfo.end_run.on(KEY, run, how, moment=NOW))
 
 
 def end_selected(scenario: Scenario[ProvisionInfo], *select: str, request: int = 1) -> Outcome[ProvisionInfo]:
-    return when(scenario, EndSelectedResources, select=frozenset(select), request=request)
+    return when(scenario, ProvisionInfo.end_selected.on(KEY, frozenset(select), request=request))
 
 
 def provisioned_now(resources: tuple[dict[str, Any], ...], *, partial: bool, reason: str) -> Fact:
@@ -138,7 +135,7 @@ class TestRequests:
             assert getattr(outcome.after.plan, name) == value
 
     def test_a_plan_made_from_another_version_is_made_again(self) -> None:
-        command = RequestTermination(key=KEY, version=7, moment=NOW, event_id=EVENT, infrastructure_key="k")
+        command = opening(TERMINATE, version=7)
         an_info(REQUEST).when(command).then_refused(PlanOutdated)
         NOTHING.when(command).then_refused(PlanOutdated)
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,7 +24,8 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Trigger
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
-from domain.provision.commands import RequestProvisioning
+from domain.provision.aggregate import ProvisionInfo
+from domain.provision.commands import OpeningCommand
 from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 from domain.record.kinds.category import Category
@@ -76,8 +76,8 @@ async def some_traffic(inner: Core) -> None:
     modified = datetime(2031, 1, 2, tzinfo=UTC)
     discover = Asset.discover.on(UUID(int=61), event_id=UUID(int=1), name="a.mp4", path="1/a.mp4", size=3, modified=modified)
     await do(inner, discover)
-    asked: dict[str, Any] = {"event_id": EVENT, "infrastructure_key": "k", "plan": PLAN, "allow_updates": False, "client": "studio"}
-    await do(inner, RequestProvisioning(key=KEY, version=0, moment=modified, **asked))
+    request = ProvisionInfo.provision.on(KEY, PLAN, allow_updates=False, client="studio", moment=modified).as_planned(0)
+    await do(inner, OpeningCommand(key=KEY, decision=request, event_id=EVENT, infrastructure_key="k", moment=modified))
     published = Publication.schedule.on(
         UUID(int=71),
         kind=PublicationKind.VOD,

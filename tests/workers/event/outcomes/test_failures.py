@@ -22,8 +22,8 @@ from domain.event.commands import AddOrUpdateEvent, ComposeEvent
 from domain.event.values import EventState, Quality, QualityReason, QualityVerdict, VodJobEnd, VodWorkflow
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Plan
-from domain.provision.aggregate import provision_key
-from domain.provision.commands import EndRun, RequestProvisioning, RequestTermination, ResetProvisioning
+from domain.provision.aggregate import ProvisionInfo, provision_key
+from domain.provision.commands import OpeningCommand
 from domain.provision.values import Deployment, ProvisionPlan, ProvisionState, RunEnd
 from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
@@ -107,14 +107,15 @@ async def provision_ends(inner: Core, *steps: str, end: RunEnd) -> None:
     plan = ProvisionPlan(
         infrastructure_key="k", profile_id=UUID(int=2), deployment=Deployment.STATIC, template="", resources=(RESOURCE, OTHER)
     )
-    opening: dict[str, Any] = {"event_id": EVENT, "infrastructure_key": "k", "moment": NOW, "key": key}
-    root = await do(inner, RequestProvisioning(**opening, version=0, plan=plan, allow_updates=False, client="studio"))
+    request = ProvisionInfo.provision.on(key, plan, allow_updates=False, client="studio", moment=NOW).as_planned(0)
+    opening = OpeningCommand(key=key, decision=request, event_id=EVENT, infrastructure_key="k", moment=NOW)
+    root = await do(inner, opening)
     for step in steps:
         up = RunEnd(resources=(RESOURCE, OTHER))
-        root = await do(inner, EndRun(key=key, version=root.version, moment=NOW, run=root.run, end=up))
-        command = RequestTermination if step == "terminate" else ResetProvisioning
-        root = await do(inner, command(**opening, version=root.version))
-    await do(inner, EndRun(key=key, version=root.version, moment=NOW, run=root.run, end=end))
+        root = await do(inner, ProvisionInfo.end_run.on(key, root.run, up, moment=NOW))
+        terminate, reset = ProvisionInfo.terminate.on(key, moment=NOW), ProvisionInfo.reset.on(key)
+        root = await do(inner, terminate if step == "terminate" else reset)
+    await do(inner, ProvisionInfo.end_run.on(key, root.run, end, moment=NOW))
 
 
 async def film_is_withheld(inner: Core) -> None:
