@@ -35,7 +35,7 @@ from workers.kernel.wakeups import FeedSignal, LogSignal, Signal, Waker
 from workers.playout.ports import ITEM_LIMITS, ItemLimits
 from workers.ports.buckets import BucketAddress
 from workers.ports.checkpoints import CheckpointPlaces
-from workers.ports.outbound import DownloadLimits, Notifying
+from workers.ports.outbound import Connections, DownloadLimits, Notifying
 from workers.ports.targets import OpenDestination, Targets, TargetSettings
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class WorkerContext:
     vault: Vault
     logbook: Logbook
     outbound: Notifying
+    connections: Connections
     clock: Clock
     metrics: WorkerMetrics
     kafka: KafkaConnection | None

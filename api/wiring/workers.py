@@ -35,7 +35,7 @@ from workers.kernel.media_programs import MEDIA_PROGRAMS
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import QuietMode
 from workers.playout.ports import ItemLimits
-from workers.ports.outbound import DownloadLimits, Notifying
+from workers.ports.outbound import Connections, DownloadLimits
 from workers.retention import Retention
 from workers.wiring import WorkerContext, Workers
 
@@ -96,7 +96,7 @@ async def prepared_core(
 def process_workers(
     core: Core,
     *,
-    outbound: Notifying,
+    outbound: Connections,
     files: MediaFiles,
     settings: Settings,
     roles: Sequence[str],
@@ -114,6 +114,7 @@ def process_workers(
         vault=Vault(core.database, core.ring.cipher),
         logbook=Logbook(core.database, core.clock, machine=gethostname()),
         outbound=outbound,
+        connections=outbound,
         clock=core.clock,
         metrics=WorkerMetrics(core.registry),
         tracer=core.tracer,

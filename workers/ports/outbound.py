@@ -3,7 +3,8 @@ adapters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from asyncio import StreamReader, StreamWriter
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -153,3 +154,33 @@ class Download(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Connections(Notifying, Download, Protocol):
+    """Long transfers to and from addresses that clients have provided, and connections for other protocols than HTTP."""
+
+    async def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        pieces: AsyncIterable[bytes],
+        size: int | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+        seconds: float | None = None,
+        seconds_without_progress: float | None = None,
+        most: int = 1_024,
+    ) -> Reply:
+        """Send a request whose body is made while it is sent: `size` bytes, or in chunks until it is over. `seconds` limits the
+        whole request, `seconds_without_progress` each piece, and the answer after the last one. An exception of `pieces` ends the
+        request like a lost connection."""
+        ...
+
+    def stream(self, url: str, *, seconds_without_data: float = 10.0) -> AsyncGenerator[bytes, None]:
+        """Yield the body of a GET as it comes, which may be endless. Redirects are followed. A status other than 200 is a failure
+        of kind protocol."""
+        ...
+
+    async def connect(self, authority: str, *, port: int, secure: bool) -> tuple[StreamReader, StreamWriter]:
+        """Return a connection for another protocol than HTTP, with TLS if `secure`, to the host of this authority of a URL."""
+        ...

@@ -308,7 +308,7 @@ _ORDER_SCHEMA = {"type": "string", "enum": list(ORDER_COLUMNS)}
 
 
 class EventListQuery(PageQuery):
-    """GET /event/ and GET /event/deleted/."""
+    """GET /event/ and GET /event/deleted/. The filters have the names of `EventFilter`."""
 
     scheduled_from: Instant | None = Field(
         default=None,
@@ -320,14 +320,20 @@ class EventListQuery(PageQuery):
         alias="to",
         description="Events whose scheduledStart is not after this; Events without one are omitted.",
     )
-    from_modified: Instant | None = Field(default=None, description="Events whose dateModified is not before this.")
-    to_modified: Instant | None = Field(default=None, description="Events whose dateModified is not after this.")
-    event_state: Annotated[tuple[State, ...], Listed] = Field(
+    modified_from: Instant | None = Field(
+        default=None, alias="fromModified", description="Events whose dateModified is not before this."
+    )
+    modified_to: Instant | None = Field(
+        default=None, alias="toModified", description="Events whose dateModified is not after this."
+    )
+    states: Annotated[tuple[State, ...], Listed] = Field(
         default=(),
+        alias="eventState",
         description="Events in any of these states, by number or name, comma separated.",
     )
-    provision_state: Annotated[tuple[Provision, ...], Listed] = Field(
+    provision_states: Annotated[tuple[Provision, ...], Listed] = Field(
         default=(),
+        alias="provisionState",
         description="Events in any of these provisioning states, by number or name, comma separated.",
     )
     tags: Annotated[tuple[str, ...], Listed] = Field(
@@ -337,8 +343,9 @@ class EventListQuery(PageQuery):
     room: str | None = Field(default=None, description="Events of a room with this name.")
     event_type: str | None = Field(default=None, description="Events of an event type with this name.")
     channel: str | None = Field(default=None, description="Events of a channel with this name.")
-    category: tuple[str, ...] = Field(
+    categories: tuple[str, ...] = Field(
         default=(),
+        alias="category",
         description="Events of a category with this name or label; may be repeated; one of them must match.",
     )
     search: str | None = Field(
@@ -346,9 +353,13 @@ class EventListQuery(PageQuery):
         description="A part of title, refId, externalId, contentId or description, ignoring case.",
     )
     no_scheduled_end: Flag = Field(default=False, description="true: only Events without a scheduledEnd. Default false: all.")
-    contains_vuflow: Flag = Field(default=False, description="true: only Events with a flow. Default false: all.")
+    contains_flow: Flag = Field(
+        default=False, alias="containsVuflow", description="true: only Events with a flow. Default false: all."
+    )
     ids: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Events with any of these ids, comma separated.")
-    skip_events: Annotated[tuple[UUID, ...], Listed] = Field(default=(), description="Ids of Events to omit, comma-separated.")
+    skip: Annotated[tuple[UUID, ...], Listed] = Field(
+        default=(), alias="skipEvents", description="Ids of Events to omit, comma-separated."
+    )
     order_column: Annotated[str, BeforeValidator(_order_column), WithJsonSchema(_ORDER_SCHEMA)] | None = Field(
         default=None,
         description="The field to sort by. Default: scheduledStart.",

@@ -11,7 +11,7 @@ from api.http.body import FORM, JSON, JSON_PATCH
 from api.http.response import Response
 from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
-from api.kernel.pages import ReferenceQuery
+from api.kernel.pages import PageQuery, ReferenceQuery
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
 from api.media.event.patch import changes_of, patch_of
@@ -37,6 +37,8 @@ from domain.kernel.ports import Outcome
 from projections.event.filters import EventFilter
 from projections.event.queries import EventQueries
 from projections.log.executor import CommandExecutor
+
+_FILTERS = EventListQuery.model_fields.keys() - PageQuery.model_fields.keys()
 
 routes = APIRouter(prefix="/api/event", tags=["Events"], route_class=MediaRoute)
 
@@ -197,25 +199,5 @@ async def check_external_id(request: Request, query: Annotated[ReferenceQuery, Q
 
 
 def event_filter(query: EventListQuery, *, deleted: bool = False) -> EventFilter:
-    return EventFilter(
-        scheduled_from=query.scheduled_from,
-        scheduled_to=query.scheduled_to,
-        modified_from=query.from_modified,
-        modified_to=query.to_modified,
-        states=query.event_state,
-        provision_states=query.provision_state,
-        tags=query.tags,
-        room=query.room,
-        event_type=query.event_type,
-        channel=query.channel,
-        categories=query.category,
-        search=query.search,
-        no_scheduled_end=query.no_scheduled_end,
-        contains_flow=query.contains_vuflow,
-        ids=query.ids,
-        skip=query.skip_events,
-        deleted=deleted,
-        order_column=query.order_column,
-        descending=query.order,
-        window=query.window,
-    )
+    filters = {name: getattr(query, name) for name in _FILTERS}
+    return EventFilter(**filters, deleted=deleted, descending=query.order, window=query.window)

@@ -99,10 +99,8 @@ def live_publication_handlers(
     clock: Clock,
 ) -> LivePublicationHandlers:
     def stream_targets(server: PushingServer) -> StreamTargets:
-        from workers.adapters.outbound_http import GuardedClient
         from workers.adapters.targets.wowza import StreamingServer, WowzaStreamTargets
 
-        assert isinstance(outbound, GuardedClient), "streaming servers are reached through the guard"
         return WowzaStreamTargets(StreamingServer(server.url, server.application, server.user, server.password), client=outbound)
 
     return LivePublicationHandlers(

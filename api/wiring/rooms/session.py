@@ -78,7 +78,6 @@ def _sessions(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]
 
 def _pushes(context: WorkerContext) -> PushSessions:
     from workers.adapters.ffmpeg import choose
-    from workers.adapters.outbound_http import GuardedClient
     from workers.adapters.pushes.copied import Copying
     from workers.adapters.pushes.live_stream import LiveStreams
     from workers.adapters.pushes.rtmp_push import RtmpPusher
@@ -86,8 +85,7 @@ def _pushes(context: WorkerContext) -> PushSessions:
     from workers.publication.following import OpenedLiveTargets
     from workers.session.pushes import PushSessions
 
-    client, confinement = context.outbound, partial(program_confinement, places=context.places)
-    assert isinstance(client, GuardedClient), "pushes are sent through the guard"
+    client, confinement = context.connections, partial(program_confinement, places=context.places)
     return PushSessions(
         context.executor,
         PublicationQueries(context.database),
@@ -108,12 +106,10 @@ def _playouts(context: WorkerContext, cache: ItemCache) -> Playouts:
     from projections.composition.queries import CompositionQueries
     from projections.session.store import SessionStore
     from workers.adapters.item_files import PlayoutFiles
-    from workers.adapters.outbound_http import GuardedClient
     from workers.session.encoders import WANTED
     from workers.session.playouts import Playouts, StoredPlaylists
 
-    client, media = context.outbound, media_files(context.media_root, context.media_bucket)
-    assert isinstance(client, GuardedClient), "items are fetched through the guard"
+    client, media = context.connections, media_files(context.media_root, context.media_bucket)
     return Playouts(
         StoredPlaylists(CompositionQueries(context.database).of_event),
         PlayoutFiles(
@@ -133,11 +129,9 @@ def _playouts(context: WorkerContext, cache: ItemCache) -> Playouts:
 
 def _encoders(context: WorkerContext, cache: ItemCache) -> EncoderSessions:
     from workers.adapters.encoders.known import encoders
-    from workers.adapters.outbound_http import GuardedClient
     from workers.session.encoders import EncoderSessions
 
-    states, client = PointStates(context.database), context.outbound
-    assert isinstance(client, GuardedClient), "encoders send through the guard"
+    states, client = PointStates(context.database), context.connections
 
     async def points_fail(channel: str) -> bool:
         return await states.all_failing_since(UUID(channel)) is not None

@@ -165,6 +165,7 @@ async def process(
         vault=Vault(inner.database, SecretCipher(bytes(32))),
         logbook=Logbook(inner.database, inner.clock, machine="here"),
         outbound=outbound,
+        connections=outbound,
         clock=inner.clock,
         kafka=None,
         kinds=frozenset(),

@@ -25,7 +25,6 @@ from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.sources import OpenSource, Sources
 from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
 from workers.adapters.encoders.upcoming import PlayoutPatience
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_confinement
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
@@ -34,7 +33,7 @@ from workers.media.cmaf import Fragment
 from workers.media.errors import Unreadable
 from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed, JudgedStatistics
-from workers.ports.outbound import NO_HEADERS
+from workers.ports.outbound import NO_HEADERS, Connections
 
 # Detection, without decoding, of sound that drifts away from its picture, by how much of each has come. An encoder delays frames
 # of the picture, and fragments come in steps. So the watch measures how far, and for how long, the distance differs from that of
@@ -100,7 +99,7 @@ class FfmpegEncoder:
     counts as ended."""
 
     program: Path | None
-    client: GuardedClient
+    client: Connections
     sources: Sources
     clock: Clock
     headers: Headers = no_headers

@@ -15,8 +15,7 @@ from projections.kernel.background_task import start_task
 from workers.adapters.encoders.playlists import MediaPlaylist, master
 from workers.adapters.encoders.point import QUEUED, NotSent, Pauses, Point, Sending, refusal, sentence
 from workers.adapters.encoders.tracks import Segment, Track
-from workers.adapters.outbound_http import GuardedClient
-from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
 
 _FEWEST: Final = 3
 _SLOWEST: Final = 3.0
@@ -32,7 +31,7 @@ _TYPES: Final = {
 class HlsPoint(Point):
     """A publishing point for HLS. `client` sends; `url` of the plan is a folder, or the URL of the multivariant playlist."""
 
-    def __init__(self, plan: PointPlan, sending: Sending, *, client: GuardedClient) -> None:
+    def __init__(self, plan: PointPlan, sending: Sending, *, client: Connections) -> None:
         super().__init__(plan, sending)
         self._place = Place(plan.url)
         self._client = client

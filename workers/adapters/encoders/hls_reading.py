@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urljoin
 
-from workers.adapters.outbound_http import GuardedClient
 from workers.media.errors import Unreadable
 from workers.media.hls import Playlist, read
+from workers.ports.outbound import Connections
 
 SECONDS: Final = 15.0
 """The time limit for a playlist or another short file, in seconds."""
@@ -59,7 +59,7 @@ class ReadSound:
     url: str = field(repr=False)
 
 
-async def read_playlist(client: GuardedClient, url: str) -> Playlist:
+async def read_playlist(client: Connections, url: str) -> Playlist:
     """Fetch and parse a playlist. Raises `NotRead`, `OutboundRefused` and `OutboundFailed`."""
     body = bytearray()
     try:

@@ -12,16 +12,16 @@ from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
 from workers.adapters.encoders.http import HttpEncoder, Permitted, always_permitted
 from workers.adapters.encoders.sources import Sources
 from workers.adapters.ffmpeg import choose
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.step_account import program_confinement
 from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.plugins import load_plugins
 from workers.ports.encoders import Encoder
+from workers.ports.outbound import Connections
 from workers.ports.plugins import ENCODERS, EncoderPlugin
 
 
 def encoders(
-    client: GuardedClient,
+    client: Connections,
     clock: Clock,
     *,
     media_root: Path | None,

@@ -16,10 +16,9 @@ from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, sen
 from workers.adapters.encoders.queued import FragmentQueue, Queued
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO, Publication, Target
 from workers.adapters.encoders.tracks import Track
-from workers.adapters.outbound_http import GuardedClient
 from workers.media.cmaf import Fragment
 from workers.ports.encoders import EncoderFailed
-from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
 _OVERHEAD: Final = 250
@@ -34,7 +33,7 @@ MOST_BUFFERED: Final = 64 * MIB
 class RtmpPoint(Point):
     """A publishing point for RTMP. Raises `EncoderFailed` for a URL without an application and a key."""
 
-    def __init__(self, plan: PointPlan, sending: Sending, *, client: GuardedClient) -> None:
+    def __init__(self, plan: PointPlan, sending: Sending, *, client: Connections) -> None:
         super().__init__(plan, sending)
         self._client = client
         self._target = target_of(plan)

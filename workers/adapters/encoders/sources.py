@@ -24,12 +24,11 @@ from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.probe import probe_source, quotient, tracks_of
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.item_files import NotThere, open_below
-from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.confinement import Confinement
 from workers.media.colours import Colours
 from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed
-from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
 """Writes the source to a process and returns why it failed, empty if it ended."""
@@ -84,7 +83,7 @@ class Sources:
     operator lets encoders read the devices of this machine."""
 
     media_root: Path | None
-    client: GuardedClient
+    client: Connections
     devices: bool = False
 
     async def open(self, settings: EncodeSettings, *, program: Path, confinement: Confinement) -> OpenSource:

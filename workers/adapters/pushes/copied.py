@@ -15,7 +15,6 @@ from workers.adapters.encoders.probe import probe_source
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track, TrackPlan
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
@@ -25,6 +24,7 @@ from workers.media.errors import Unreadable
 from workers.media.track_headers import Headers
 from workers.media.transport_stream import PACKET, begins_packets
 from workers.ports.encoders import EncoderFailed
+from workers.ports.outbound import Connections
 from workers.ports.pushes import PushFailed
 
 _BEGIN: Final = 20.0
@@ -47,7 +47,7 @@ class Copying:
     program: Path | None
     confinement: Callable[[Path], Confinement]
 
-    async def start(self, client: GuardedClient, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
+    async def start(self, client: Connections, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
         """Start a copy and return it when its tracks are known. Raises `PushFailed`, `NotRead`, `OutboundRefused` or
         `OutboundFailed`."""
         if self.program is None:

@@ -25,12 +25,11 @@ from workers.adapters.encoders.hls_reading import (
 )
 from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.tracks import Track, TrackPlan
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.media.cmaf import Header, header
 from workers.media.errors import Unreadable
-from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
 from workers.ports.pushes import PushFailed, Sound
 
 PICTURE: Final = TrackPlan("v0", 0)
@@ -112,7 +111,7 @@ class OpenStream:
 class LiveStreams:
     """Opens streams. `copying` uses ffmpeg."""
 
-    client: GuardedClient
+    client: Connections
     copying: Copying
     silent: float = SILENT
 

@@ -16,10 +16,9 @@ from workers.adapters.encoders.queued import Queued
 from workers.adapters.encoders.rtmp import DATA, VIDEO, Publication, Target
 from workers.adapters.encoders.rtmp_point import LATE, PORTS, STUCK, Interleaved, Tag, header_tag, kind_of
 from workers.adapters.encoders.tracks import Track
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.live_stream import LiveStreams, OpenStream
 from workers.ports.live import LiveIngest
-from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
 from workers.ports.pushes import Push, PushFailed, PushRecord
 
 _LONGEST_JUMP: Final = 30.0
@@ -38,7 +37,7 @@ _H264, _AAC = 7.0, 10.0
 class RtmpPusher:
     """The port `Pusher`."""
 
-    def __init__(self, client: GuardedClient, streams: LiveStreams) -> None:
+    def __init__(self, client: Connections, streams: LiveStreams) -> None:
         self._client = client
         self._streams = streams
 

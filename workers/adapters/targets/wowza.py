@@ -16,10 +16,9 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 from uuid import UUID
 
-from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.documents import MOST, document
 from workers.ports.live import StreamTarget, StreamTargetsUnavailable
-from workers.ports.outbound import OutboundFailed, OutboundRefused, Reply
+from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused, Reply
 from workers.ports.targets import TargetFailed
 
 _SCHEME: Final = regex(r"(?:^|,)\s*(Digest|Basic)\b", flags=2)
@@ -113,7 +112,7 @@ class StreamingServer:
 class WowzaStreamTargets:
     """The port `StreamTargets`."""
 
-    def __init__(self, server: StreamingServer, *, client: GuardedClient, seconds: float = SECONDS) -> None:
+    def __init__(self, server: StreamingServer, *, client: Outbound, seconds: float = SECONDS) -> None:
         self._server = server
         self._client = client
         self._seconds = seconds
