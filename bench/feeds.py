@@ -33,9 +33,9 @@ from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
 from workers.kernel.feed import Feed
 from workers.kernel.log_feed import LogFeed
+from workers.kernel.worker import Worker
 from workers.relay import relay_name
 from workers.webhook.fanout import NotificationFanout
-from workers.wiring import Worker
 
 _EVENTS = 10_000
 _serials = count(1)

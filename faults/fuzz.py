@@ -27,13 +27,12 @@ from lxml import etree
 from api.kernel.log import JsonFormatter, RequestLog
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import core, prepare
-from api.wiring.services import services
-from api.wiring.siblings import Alone
-from domain.kernel.encryption import SecretCipher
+from api.wiring.siblings import Alone, Siblings
 from faults.mutations import CPIX, PSKC, Mutator
 from tests.api.speke.cpix.given import DOCUMENTS
 from tests.api.speke.cpix.test_encryption import certificate
 from tests.conftest import assembled, introduce
+from tests.wired import services
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
@@ -144,9 +143,7 @@ async def _provider(folder: Path, stream: TextIO) -> AsyncIterator[tuple[httpx.A
         address = await asyncio.to_thread(server.start)
         inner = core(address, role=await prepare(address))
         siblings = Alone(inner.registry, per_second=_UNLIMITED)
-        container = services(
-            inner, address, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(folder), siblings=siblings
-        )
+        container = services(inner, outbound=outbound, files=MediaDirectory(folder), given={Siblings: siblings})
         usage, request_log = container[UsageRecorder], RequestLog(stream, clock=inner.clock)
         await inner.start()
         await usage.start()

@@ -33,10 +33,10 @@ from api.http.app import Application
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
 from api.wiring.core import Core, core
-from api.wiring.services import ROUTES, authenticate, services
+from api.wiring.services import ROUTES, authenticate
 from domain.client.aggregate import NewKey
 from domain.client.commands import RegisterClient
-from domain.kernel.encryption import KeyedHash, SecretCipher
+from domain.kernel.encryption import KeyedHash
 from domain.kernel.ports import Invocation
 from projections.log.idempotency import IdempotencyRecords
 from tests.distribution import pytest_collection_modifyitems as pytest_collection_modifyitems
@@ -49,6 +49,7 @@ from tests.postgres import migrated as migrated
 from tests.postgres import migrated_template as migrated_template
 from tests.postgres import postgres as postgres
 from tests.programs import pytest_terminal_summary as pytest_terminal_summary
+from tests.wired import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
@@ -239,7 +240,7 @@ def media_root(tmp_path: Path) -> Path:
 @pytest.fixture
 def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
     """Return the services that the endpoints get, by their types."""
-    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(media_root))
+    return services(inner, outbound=outbound, files=MediaDirectory(media_root))
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ _PRELOADED: Final = (
     "api.cli.run.serving",
     "api.cli.run.up",
     "api.cli.run.workers",
-    "api.wiring.job_handlers",
+    "api.wiring.providers",
     "api.wiring.product",
     "uvicorn.protocols.http.httptools_impl",
 )

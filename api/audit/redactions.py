@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from api.audit.past_states import Moment, Renderer
 from api.http.response import Response
 from api.http.routing import Service, rules
 from api.kernel.auth import ADMIN, AUDIT
@@ -21,6 +22,7 @@ from domain.kernel.errors import Malformed, NotFound, Refused
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from domain.kernel.ports import Outcome
+from domain.redaction.aggregate import Redaction as RedactionAggregate
 from domain.redaction.events import Part
 from projections.audit.redactor import PROTECTED_KINDS, RedactionOrder, Redactor, Selection
 
@@ -169,3 +171,10 @@ def _without_overlaps(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]
         else:
             joined.append((first, last))
     return joined
+
+
+def past_states() -> Mapping[str, Renderer]:
+    async def redaction(root: RedactionAggregate, moment: Moment) -> Any:
+        return {"reason": root.reason, "parts": list(root.parts), "positions": [list(position) for position in root.positions]}
+
+    return {RedactionAggregate.KIND: redaction}

@@ -15,7 +15,7 @@ from api.cli.printable import aligned, printable
 from api.cli.run.core import named_record, open_vault
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.origin import own_origin, read_tokens
+from api.wiring.origin import own_origin
 from api.wiring.quiet import quiet_mode
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -35,6 +35,7 @@ from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.health.prober import LookResult, PointKeys, look_at
+from workers.kernel.point_tokens import PointTokens
 from workers.ports.points import PointStatus
 
 _PLACES: Final = ("primary", "secondary")
@@ -44,11 +45,12 @@ _STARTED: Final = (FFMPEG, HTTP)
 async def run(args: Namespace, settings: Settings) -> int:
     try:
         async with open_vault(settings) as (wired, vault):
+            origin = own_origin(settings.complete())
             outbound = GuardedClient(
                 settings.outbound_allow,
-                origin=own_origin(settings.complete()),
+                origin=origin,
                 permit=(await quiet_mode(wired.database)).permit,
-                read_token=read_tokens(wired.ring.ingest, clock=wired.clock),
+                read_token=PointTokens(wired.ring.ingest, wired.clock, origin=origin).to_read,
             )
             try:
                 report = await _test_channel(

@@ -11,18 +11,16 @@ from api.cli.job_parameters import parameters
 from api.cli.job_watch import watch
 from api.cli.remote.progress import state_of
 from api.cli.run.core import open_vault
-from api.wiring.catalogue import RECORDS
+from api.wiring.assembly import services_of
 from api.wiring.core import Core
-from api.wiring.job_handlers import job_handlers
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.job.aggregate import Job
-from domain.job.handlers import NewJob
+from domain.job.handlers import JobHandlers, NewJob
 from domain.job.values import JobState
 from domain.kernel.errors import DomainError
 from projections.job.board import BoardQueries
 from projections.job.queries import JobQueries
-from projections.record.queries import RecordQueries
 
 _ADMIN = "admin"
 
@@ -31,11 +29,8 @@ async def run(args: Namespace, settings: Settings) -> int:
     job_parameters = await asyncio.to_thread(parameters, args)
     job = NewJob(client=args.client or _ADMIN, workflow=args.workflow, parameters=job_parameters, priority=args.priority)
     try:
-        async with open_vault(settings) as (wired, vault):
-            records = RecordQueries(wired.database, RECORDS)
-            handlers = job_handlers(
-                wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock
-            )
+        async with open_vault(settings) as (wired, _):
+            handlers = services_of(wired, settings).get(JobHandlers)
             accepted = await handlers.submit_job(job, invocation=shell.invocation())
             print(f"job {accepted.aggregate.number}", flush=True)
             return await _wait(wired, accepted.aggregate.number) if args.wait else 0

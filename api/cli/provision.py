@@ -12,10 +12,9 @@ from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_li
 from api.cli.printable import aligned, printable, printable_lines
 from api.cli.run.core import open_vault
 from api.cli.shell import confirm
-from api.wiring.catalogue import RECORDS
-from api.wiring.core import Core
+from api.wiring.assembly import services_of
+from api.wiring.container import Container
 from api.wiring.quiet import quiet_mode
-from api.wiring.rooms.provision import handlers_of, provisioners, service_provisioner
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
@@ -24,20 +23,19 @@ from domain.provision.desired import desired
 from domain.provision.handlers import ProvisionHandlers
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Work, name_of, type_of
-from projections.event.queries import EventQueries
+from projections.kernel.database.database import Database
 from projections.provision.queries import ProvisionQueries
-from projections.record.queries import RecordQueries
-from projections.vault.vault import Vault
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.quiet import REFUSAL
+from workers.ports.provisioners import Provisioners
 
 _NOTHING: Final = "nothing would change"
 
 
 async def run(args: Namespace, settings: Settings) -> int:
     try:
-        async with open_vault(settings) as (wired, vault):
-            await _ACTIONS[args.action](args, settings, _Services(wired, vault))
+        async with open_vault(settings) as (wired, _):
+            await _ACTIONS[args.action](args, settings, _Services(services_of(wired, settings)))
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
     return 0
@@ -46,17 +44,11 @@ async def run(args: Namespace, settings: Settings) -> int:
 class _Services:
     """The services that the actions use."""
 
-    def __init__(self, wired: Core, vault: Vault) -> None:
-        self.database = wired.database
-        self.provisions = ProvisionQueries(wired.database)
-        self.handlers: ProvisionHandlers = handlers_of(
-            wired.executor,
-            RecordQueries(wired.database, RECORDS),
-            events=EventQueries(wired.database),
-            streams=wired.streams,
-            vault=vault,
-            clock=wired.clock,
-        )
+    def __init__(self, container: Container) -> None:
+        self.container = container
+        self.database = container.get(Database)
+        self.provisions = container.get(ProvisionQueries)
+        self.handlers = container.get(ProvisionHandlers)
 
     async def by_event(self, event: UUID) -> ProvisionRow:
         row = await self.provisions.of_event(event)
@@ -100,8 +92,9 @@ async def _plan(args: Namespace, settings: Settings, services: _Services) -> Non
         raise StartError(REFUSAL)
     outbound = GuardedClient(settings.outbound_allow, permit=quiet.permit)
     try:
-        by = provisioners(settings.terraform, service_provisioner(outbound, home=settings.home), home=settings.home)
-        changes = await by[infrastructure.deployment].plan(infrastructure)
+        services.container.give(GuardedClient, outbound)
+        by = services.container.get(Provisioners)
+        changes = await by.by_deployment[infrastructure.deployment].plan(infrastructure)
     finally:
         await outbound.close()
     if args.form in (JSON, NDJSON):

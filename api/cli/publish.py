@@ -14,13 +14,10 @@ from api.cli.printable import printable
 from api.cli.remote.progress import INTERVAL, retry_unavailable
 from api.cli.run.core import named_record, open_vault
 from api.cli.shell import secret_text
-from api.wiring.catalogue import RECORDS
+from api.wiring.assembly import services_of
+from api.wiring.container import Container
 from api.wiring.core import Core
-from api.wiring.job_handlers import job_handlers
-from api.wiring.media import publishing_targets, refused_targets
 from api.wiring.quiet import quiet_mode
-from api.wiring.rooms.destination import destination_handlers
-from api.wiring.rooms.publication import publication_handlers
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.kernel.errors import DomainError
@@ -33,10 +30,7 @@ from projections.job.board import BoardQueries
 from projections.job.queries import JobQueries
 from projections.publication.queries import PublicationQueries
 from projections.record.queries import RecordQueries
-from projections.vault.vault import Vault
 from workers.kernel.quiet import QuietMode
-from workers.publication.contents import TargetContents
-from workers.publication.trial import TargetTrials
 
 _NO_TEXT = "{}"
 _ADMIN = "admin"
@@ -45,41 +39,20 @@ _ADMIN = "admin"
 async def run(args: Namespace, settings: Settings) -> int:
     text = _NO_TEXT if args.text is None else await asyncio.to_thread(secret_text, args.text)
     try:
-        async with open_vault(settings) as (wired, vault):
-            handlers = _handlers(wired, vault, settings, quiet=await quiet_mode(wired.database))
-            publication = await _publish(wired, args, text=text, handlers=handlers)
+        async with open_vault(settings) as (wired, _):
+            services = services_of(wired, settings)
+            services.give(QuietMode, await quiet_mode(wired.database))
+            publication = await _publish(services, args, text=text)
             print(f"publication {publication.id}", flush=True)
             return await _follow(wired, publication) if args.follow or publication.job is None else _report_job(publication)
     except DomainError as refusal:
         raise StartError(str(refusal)) from None
 
 
-def _handlers(wired: Core, vault: Vault, settings: Settings, *, quiet: QuietMode) -> PublicationHandlers:
-    records, targets = RecordQueries(wired.database, RECORDS), publishing_targets(settings, quiet)
-    destinations = destination_handlers(
-        wired.database,
-        wired.executor,
-        streams=wired.streams,
-        records=records,
-        vault=vault,
-        trial=TargetTrials(targets, refused=refused_targets(settings)),
-    )
-    jobs = job_handlers(wired.database, wired.executor, streams=wired.streams, records=records, vault=vault, clock=wired.clock)
-    return publication_handlers(
-        wired.database,
-        wired.executor,
-        records=records,
-        jobs=jobs,
-        vault=vault,
-        contents=TargetContents(targets, records, destinations=destinations, vault=vault),
-        clock=wired.clock,
-    )
-
-
-async def _publish(wired: Core, args: Namespace, *, text: str, handlers: PublicationHandlers) -> PublicationRow:
-    destination = await named_record(RecordQueries(wired.database, RECORDS), Destination, args.destination)
+async def _publish(services: Container, args: Namespace, *, text: str) -> PublicationRow:
+    destination = await named_record(services.get(RecordQueries), Destination, args.destination)
     new = NewPublication(str(args.event), UUID(destination.id), text, client=args.client or _ADMIN)
-    outcome = await handlers.publish_event(args.event, [new], invocation=shell.invocation())
+    outcome = await services.get(PublicationHandlers).publish_event(args.event, [new], invocation=shell.invocation())
     publication = outcome.aggregates[outcome.result["places"][0]]
     assert isinstance(publication, Publication)
     return PublicationRow.of(publication)

@@ -26,10 +26,11 @@ async def run(args: Namespace, settings: Settings) -> int:
 
 async def _overview(wired: Core, directories: Mapping[str, Path]) -> Document:
     """Return the overview as the API answers it, without the process of this command."""
-    from api.wiring.rooms.health import overview
+    from api.wiring.parts import Directories
+    from api.wiring.providers import overview
 
     own = (gethostname(), os.getpid())
-    read = await overview(wired.database, directories, clock=wired.clock, without=own).now()
+    read = await overview(wired.database, Directories(directories), clock=wired.clock, without=own).now()
     return read.model_dump(mode="json", by_alias=True)
 
 

@@ -9,14 +9,15 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic_core import from_json
 
+from api.audit.past_states import Moment, Renderer
 from api.engine.requests import EngineModel
 from api.http.response import encode
 from api.kernel.version import four_part, product_version
 from api.kernel.wire import Instant, Wire
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
-from domain.record.kinds.schedule import FIRST_IN, ScheduleDetails
-from domain.record.kinds.setting import EngineSettings, SettingDetails
+from domain.record.kinds.schedule import FIRST_IN, Schedule, ScheduleDetails
+from domain.record.kinds.setting import EngineSettings, Setting, SettingDetails
 from domain.record.ports import RecordRow
 from projections.job.board import Board, TaskProgress
 from projections.job.counts import ClientCounts, QueueCounts
@@ -334,3 +335,16 @@ def _job_counts(counts: ClientCounts, settings: EngineSettings) -> JobStateCount
     by_state = {state.name.lower(): counts.jobs.jobs.get(state, 0) for state in JobState}
     limits = {"max_jobs": settings.max_jobs, "priority_slots": settings.priority_slots}
     return JobStateCounts.model_construct(None, **by_state, failed=counts.jobs.failed, **limits)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    async def job(root: Job, moment: Moment) -> Any:
+        return FullJob.of(JobRow.past(root)).model_dump(mode="json")
+
+    async def setting(root: Setting, moment: Moment) -> Any:
+        return past_setting(RecordRow.of(root))
+
+    async def schedule(root: Schedule, moment: Moment) -> Any:
+        return past_schedule(RecordRow.of(root))
+
+    return {Job.KIND: job, Setting.KIND: setting, Schedule.KIND: schedule}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import Field
 
+from api.audit.past_states import Moment, Renderer
 from api.http.response import Response
 from api.http.routing import Service
 from api.kernel.auth import READ
@@ -15,6 +17,7 @@ from api.kernel.pages import Whole, next_page
 from api.kernel.request import Request
 from api.kernel.surfaces import UnstoredMediaRoute
 from api.kernel.wire import Between, Flag, Instant, Integer, Label, Wire
+from domain.content_key import aggregate
 from domain.content_key.aggregate import LONGEST_ID
 from projections.content_key.queries import ContentKeyQueries, ContentKeyRow
 from projections.kernel.database.page import Page, Window
@@ -95,3 +98,10 @@ async def list_content_keys(
     window = Window(query.page_size, query.page_number)
     page = await keys.of_content(query.content_id, client=query.client, window=window)
     return Response(ContentKeyCollection.of(page), headers=next_page(request, page))
+
+
+def past_states() -> Mapping[str, Renderer]:
+    async def content_key(root: aggregate.ContentKey, moment: Moment) -> Any:
+        return ContentKey.of(ContentKeyRow.of(root)).model_dump(mode="json")
+
+    return {aggregate.ContentKey.KIND: content_key}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
+from api.audit.past_states import Renderer
 from api.http.response import Response
 from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
@@ -187,3 +189,7 @@ async def destination_by_id(
 async def delete_destination(request: Request, id: UUID, handlers: Service[DestinationHandlers]) -> Outcome[Record]:
     """Delete a destination with its properties and publications; 409 while one of the publications is running."""
     return await handlers.delete(id, invocation=request.invocation)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    return {DestinationKind.KIND: DESTINATIONS.past_state}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
 from pydantic import ConfigDict, Field
 
+from api.audit.past_states import Renderer
 from api.http.response import Response
 from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
@@ -156,3 +158,7 @@ async def delete_destination_properties(
 ) -> Outcome[Record]:
     """Delete the properties of a destination that match every filter; without a filter, all."""
     return await handlers.delete_matching(query.filter(destination_id), invocation=request.invocation)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    return {PropertyKind.KIND: PROPERTIES.past_state}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field
 
+from api.audit.past_states import Renderer
 from api.http.response import Response
 from api.http.routing import Service, rules
 from api.kernel.auth import ADMIN, READ
@@ -61,3 +64,7 @@ async def change_quiet(request: Request, body: ChangeQuietRequest, handlers: Ser
     """Stop everything that leaves the installation, or let it continue. All processes follow within seconds."""
     values = {"on": body.quiet, "reason": body.reason}
     return await handlers.register(QuietRecord, values, key=QuietRecord.ONLY_KEY, invocation=request.invocation)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    return {QuietRecord.KIND: QUIET.past_state}

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
+from api.audit.past_states import Moment
 from api.http.arrays import array
 from api.http.response import Response
 from api.kernel.request import Request
@@ -39,6 +40,10 @@ class Resource(Generic[D]):
                 value = field.get_default(call_default_factory=True)
             values[name] = value
         return values
+
+    async def past_state(self, root: Record[D], moment: Moment) -> Any:
+        """Return the record at an earlier moment as a GET shows it."""
+        return self.shape(RecordRow.of(root))
 
     async def respond(self, request: Request, outcome: Outcome[Record[D]]) -> Response:
         record = outcome.aggregate

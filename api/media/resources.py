@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from api.audit.past_states import Moment, Renderer
 from api.media import (
     archiver_stream,
     category,
@@ -20,9 +21,14 @@ from api.media import (
     room,
     tag,
 )
+from api.media.chapter_point import chapter_point_with_children
 from api.media.provision import comparison as provision_comparison
 from api.media.resource import Resource
+from domain.record.kinds.category import Category
+from domain.record.kinds.chapter_point import ChapterPoint
+from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.ports import RecordRow
+from projections.record.history import RecordHistory
 
 RESOURCES: Sequence[Resource[Any]] = (
     room.ROOMS,
@@ -55,3 +61,17 @@ ROUTES: Sequence[APIRouter] = (
     provision_comparison.routes,
     *events_of_records.ROUTES,
 )
+
+
+def past_states(history: RecordHistory) -> Mapping[str, Renderer]:
+    """Return the renderers of records, with their children at that moment."""
+
+    async def with_properties(root: Category, moment: Moment) -> Any:
+        owned = await history.at(moment.position).of_owners(CategoryProperty, [root.key])
+        return category.Category.of(RecordRow.of(root), owned.get(root.key, ()))
+
+    async def with_children(root: ChapterPoint, moment: Moment) -> Any:
+        return await chapter_point_with_children(history.at(moment.position), RecordRow.of(root))
+
+    resources = {resource.kind.KIND: resource.past_state for resource in RESOURCES}
+    return {**resources, Category.KIND: with_properties, ChapterPoint.KIND: with_children}

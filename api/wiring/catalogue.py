@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from api.wiring.room import WorkerRole
@@ -14,12 +16,13 @@ from projections.kernel.schema.migrate import Grant, Migration
 from projections.kernel.schema.view import View, Views
 from projections.kernel.sql.partitions import DayTable
 from projections.record.view import record_view
+from workers.retention import Removal
 
 if TYPE_CHECKING:
-    from workers.event.outcomes.policy import Followup, OwnerCommand
-    from workers.retention import Removal
+    from fastapi import APIRouter
+
+    from workers.event.outcomes.policy import OwnerCommand
     from workers.webhook.policy import Notified
-    from workers.wiring import WorkerContext
 
 AGGREGATES: tuple[type[AggregateRoot], ...] = tuple(kind for room in ROOMS for kind in room.aggregates)
 RECORDS: tuple[type[Record], ...] = tuple(kind for kind in AGGREGATES if issubclass(kind, Record))
@@ -31,9 +34,8 @@ WORKER_ROLES: dict[str, WorkerRole] = {role.name: role for room in ROOMS for rol
 DAY_TABLES: tuple[DayTable, ...] = tuple(table for room in ROOMS for table in room.day_tables)
 
 
-def removals() -> list[Removal]:
-    """Return the rules by which old rows are removed from tables without partitions."""
-    return [removal for room in ROOMS for removal in room.removals()]
+REMOVALS: tuple[Removal, ...] = tuple(removal for room in ROOMS for removal in room.removals)
+"""The rules by which old rows are removed from tables without partitions."""
 
 
 def _own_views() -> tuple[View[Any], ...]:
@@ -50,17 +52,19 @@ RECORD_VIEW = record_view(_records_without_a_view())
 
 def notified() -> dict[str, Notified]:
     """Return the meaning of domain events for the webhooks of an Event, by the kinds of their aggregates."""
-    return {kind: meaning for room in ROOMS for kind, meaning in room.notified().items()}
+    paths = [room.notified for room in ROOMS if room.notified is not None]
+    return {kind: meaning for path in paths for kind, meaning in resolve_name(path).items()}
 
 
 def owners() -> dict[str, OwnerCommand]:
     """Return the commands that report the outcomes of jobs to their owners, by the kinds of the owners."""
-    return {kind: command for room in ROOMS for kind, command in room.owners().items()}
+    return {kind: resolve_name(path) for room in ROOMS for kind, path in room.owners.items()}
 
 
-def followups(context: WorkerContext) -> dict[str, Followup]:
-    """Return the actions that follow after an owner was notified of an outcome, by the kinds of the owners."""
-    return {kind: followup for room in ROOMS for kind, followup in room.followups(context).items()}
+def routes() -> Sequence[APIRouter]:
+    """Return the routers of all rooms, in the order of the documentation."""
+    named = [resolve_name(path) for room in ROOMS for path in room.routes]
+    return [router for each in named for router in (each if isinstance(each, Sequence) else [each])]
 
 
 def catalogue() -> Catalogue:

@@ -1,93 +1,158 @@
-"""Services by type. Each service is made at its first use, so their order in a list does not matter."""
+"""Services by type. The container makes a service from the types of its constructor's parameters, once, at its first use.
+
+A class whose parameters are themselves services needs no entry here. `bind` names what makes any other type: a port, a type that
+needs settings, or one whose module a process imports only if it needs it. `give` hands in an object that exists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from domain.destination.targets import Target
-from domain.kernel.clock import Clock
-from domain.kernel.media_files import MediaFiles
-from projections.client.console_sessions import SessionLimits
-from workers.ports.media import MediaSource
-from workers.ports.outbound import Notifying
-from workers.ports.targets import Targets
-
-if TYPE_CHECKING:
-    from api.kernel.authentication import Authenticate
-    from api.wiring.siblings import Siblings
-    from workers.origin.live_origin import LiveOrigin
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from inspect import Parameter, signature, unwrap
+from pkgutil import resolve_name
+from types import FunctionType, NoneType, SimpleNamespace, UnionType
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 S = TypeVar("S")
-Providers = Mapping[type[Any], Callable[[], Any]]
 
 
-@dataclass(frozen=True)
-class Environment:
-    """The dependencies of services that have no type of their own to be found by."""
-
-    conninfo: str
-    clock: Clock
-    outbound: Notifying
-    files: MediaFiles
-    machine: str
-    siblings: Siblings
-    targets: Targets
-    callers: Authenticate
-    """Finds the caller of an API key."""
-    media_served: MediaSource | None = None
-    """The source of published media; None if they are not served."""
-    own_hosts: Collection[str] = ()
-    """The host names of this server."""
-    origin: LiveOrigin | None = None
-    """The built-in origin; None if this process has none."""
-    point_name: Callable[[str], str | None] = lambda url: None
-    """Returns the name of the publishing point of the built-in origin at a URL."""
-    refused_targets: Mapping[Target, str] = field(default_factory=dict)
-    """The publishing targets that this installation does not accept, with the reasons."""
-    templates: Path | None = None
-    """The directory where the operator has installed templates of infrastructure; None if there is none."""
-    console_media_origins: Sequence[str] = ()
-    """Other origins from which players in the console may load."""
-    session_limits: SessionLimits = field(default_factory=SessionLimits)
-    directories: Mapping[str, Path] = field(default_factory=dict)
-    """The directories that this process fills, by their names."""
+class _Parameter(NamedTuple):
+    name: str
+    kind: Any
+    has_default: bool
 
 
-class Services:
-    """A container of services. `given` are ready; `provide` adds functions that make the others."""
+class Container:
+    """The services of one process. Each is made once; a `scope` makes its own."""
 
-    def __init__(self, given: Mapping[type[Any], Any], environment: Environment) -> None:
-        self.environment = environment
-        self._made: dict[type[Any], Any] = dict(given)
-        self._providers: dict[type[Any], Callable[[], Any]] = {}
-        self._being_made: list[type[Any]] = []
+    def __init__(self, makers: Mapping[Any, Any] | None = None) -> None:
+        self._makers: dict[Any, Any] = dict(makers or {})
+        self._given: dict[Any, Any] = {Container: self}
+        self._made: dict[Any, Any] = {}
+        self._chain: list[Any] = []
+        """What is being made, each for the one before it."""
 
-    def provide(self, providers: Providers) -> None:
-        for kind in providers:
-            if kind in self._providers or kind in self._made:
-                raise ValueError(f"two rooms provide {kind.__name__}")
-        self._providers.update(providers)
+    def give(self, kind: Any, service: Any) -> None:
+        """Hand in the object of this type, instead of what would make one."""
+        self._given[kind] = service
+
+    def bind(self, makers: Mapping[Any, Any]) -> None:
+        """Name what makes the objects of types: a class, a function with services as parameters, or `module:name` of either. A key
+        is a type, or `module:name` of a class that is imported only when it is needed."""
+        for kind, maker in makers.items():
+            if kind in self._makers:
+                raise ValueError(f"there are two providers of {_name(kind)}")
+            self._makers[kind] = maker
+
+    def scope(self) -> Container:
+        """Return a container with the same providers and given objects, which makes all other services itself."""
+        scope = Container(self._makers)
+        scope._given = {**self._given, Container: scope}
+        return scope
+
+    @property
+    def made(self) -> Iterable[Any]:
+        """The objects that this container has made, in the order in which they were made."""
+        return self._made.values()
+
+    @property
+    def existing(self) -> dict[Any, Any]:
+        """The given and the made objects by their types."""
+        return {**self._made, **self._given}
 
     def get(self, kind: type[S]) -> S:
-        """Return a service. Raise `LookupError` for a service that no room provides, and for one that needs itself."""
-        if kind not in self._made:
-            if kind in self._being_made:
-                raise LookupError(f"services depend on each other: {_names([*self._being_made, kind])}")
-            if kind not in self._providers:
-                raise LookupError(f"no room provides {_names([*self._being_made, kind])}")
-            self._being_made.append(kind)
-            self._made[kind] = self._providers[kind]()
-            self._being_made.pop()
-        service: S = self._made[kind]
+        """Return the service of this type. Raise `LookupError` if there is no provider of it, or of a service that it needs."""
+        service: S = self._get(kind)
         return service
 
-    def all(self) -> dict[Any, Any]:
-        """Return every service; missing ones are made now."""
-        return {**self._made, **{kind: self.get(kind) for kind in self._providers}}
+    def __getitem__(self, kind: Any) -> Any:
+        return self._get(kind)
+
+    def call(self, function: Callable[..., Any] | str, **arguments: Any) -> Any:
+        """Call a class or function, or `module:name` of one, with services for all parameters that are not in `arguments`."""
+        maker = _resolved(function)
+        with self._making(maker):
+            return self._call(maker, arguments)
+
+    def _get(self, kind: Any) -> Any:
+        if kind in self._given:
+            return self._given[kind]
+        if kind not in self._made:
+            if kind in self._chain:
+                raise LookupError(f"{self._names()} needs {_name(kind)}: they need each other")
+            with self._making(kind):
+                maker = self._maker(kind)
+                self._made[kind] = self._get(maker) if isinstance(maker, type) and maker is not kind else self._call(maker, {})
+        return self._made[kind]
+
+    @contextmanager
+    def _making(self, kind: Any) -> Iterator[None]:
+        self._chain.append(kind)
+        try:
+            yield
+        finally:
+            self._chain.pop()
+
+    def _names(self) -> str:
+        return " needs ".join(map(_name, self._chain))
+
+    def _maker(self, kind: Any) -> Any:
+        for key in _keys(kind):
+            if key in self._makers:
+                return _resolved(self._makers[key])
+        if not _can_be_constructed(kind):
+            raise LookupError(f"{self._names()}: no provider")
+        return kind
+
+    def _call(self, maker: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+        try:
+            missing = [each for each in _parameters(maker) if each.name not in arguments]
+        except NameError as error:
+            raise LookupError(f"{self._names()}: {error}; its module must import it at run time") from None
+        needed = [each for each in missing if not each.has_default or self._provides(each.kind)]
+        return maker(**arguments, **{each.name: self._get(each.kind) for each in needed})
+
+    def _provides(self, kind: Any) -> bool:
+        return kind in self._given or any(key in self._makers for key in _keys(kind))
 
 
-def _names(kinds: Sequence[type[Any]]) -> str:
-    return " -> ".join(kind.__name__ for kind in kinds)
+@cache
+def _parameters(maker: Callable[..., Any]) -> list[_Parameter]:
+    """Return the parameters that services may fill. A parameter with a default is filled only by what was given or bound."""
+    if isinstance(maker, type):
+        owner = next(each for each in maker.__mro__ if "__init__" in vars(each))
+        if owner is object:
+            return []
+        function: Any = vars(owner)["__init__"]
+    else:
+        function = unwrap(maker)
+    variadic = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    parameters = [each for each in signature(maker).parameters.values() if each.kind not in variadic]
+    written = {each.name: function.__annotations__.get(each.name, Any) for each in parameters}
+    hints = get_type_hints(SimpleNamespace(__annotations__=written), globalns=function.__globals__)
+    return [_Parameter(each.name, _without_none(hints[each.name]), each.default is not each.empty) for each in parameters]
+
+
+def _without_none(kind: Any) -> Any:
+    kinds = [each for each in get_args(kind) if each is not NoneType] if get_origin(kind) in (Union, UnionType) else []
+    return kinds[0] if len(kinds) == 1 else kind
+
+
+def _keys(kind: Any) -> tuple[Any, ...]:
+    return (kind, f"{kind.__module__}:{kind.__qualname__}") if isinstance(kind, type) else (kind,)
+
+
+def _can_be_constructed(kind: Any) -> bool:
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False) or getattr(kind, "__abstractmethods__", None):
+        return False
+    return kind.__module__.partition(".")[0] not in sys.stdlib_module_names
+
+
+def _resolved(maker: Any) -> Any:
+    return resolve_name(maker) if isinstance(maker, str) else maker
+
+
+def _name(kind: Any) -> str:
+    return kind.__qualname__ if isinstance(kind, type | FunctionType) else str(kind)

@@ -30,37 +30,42 @@ from api.media.health_overview import SAMPLE_EVERY, Overview
 from api.origin.access import OriginAccess
 from api.published.files import PublishedFiles
 from api.speke.usage_recorder import UsageRecorder
-from api.wiring.catalogue import RECORDS
+from api.wiring.assembly import services_of
+from api.wiring.container import Container
 from api.wiring.core import Core
-from api.wiring.media import media_files, publishing_targets, refused_targets
-from api.wiring.origin import live_origin, own_origin, own_points, point_name, read_tokens
+from api.wiring.origin import live_origin
+from api.wiring.parts import Directories, ServedMedia
 from api.wiring.quiet import order_quiet
-from api.wiring.services import ROUTES, authenticate, services
+from api.wiring.services import PROVIDERS, ROUTES, authenticate, services_by_type
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import cookie_problem
 from api.wiring.siblings import Alone, Siblings
-from api.wiring.space import directories, free_space
+from api.wiring.space import free_space
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
-from api.wiring.workers import prepared_core, process_workers
+from api.wiring.workers import prepared_core, workers_of
 from domain.client.handlers import ClientHandlers
 from domain.client.names import is_reserved
 from domain.client.roles import Role
+from domain.kernel.encryption import IngestKeys
 from domain.kernel.errors import Conflict, DomainError
+from domain.kernel.media_files import MediaFiles
 from domain.kernel.ports import Invocation
-from domain.record.kinds.quiet import Quiet
 from projections.client.changes import ClientChanges
-from projections.client.console_sessions import SessionLimits
 from projections.kernel.background_task import start_forever
+from projections.kernel.database.database import Database
 from projections.kernel.tracing import UNTRACED
 from projections.log.idempotency import IdempotencyRecords
+from projections.publishing_point.own_points import OwnPoints
+from projections.publishing_point.points import ChannelPointsReader
 from projections.record.queries import RecordQueries
 from workers.adapters.keyfiles import first_secret_file
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.fair_places import FairPlaces, PlacesInUse
+from workers.kernel.point_tokens import PointNames
 from workers.kernel.quiet import QuietMode
 from workers.origin.live_origin import LiveOrigin
-from workers.ports.outbound import Notifying
+from workers.ports.media import MediaSource
 from workers.wiring import Workers
 
 _log = logging.getLogger(__name__)
@@ -78,13 +83,9 @@ class Product:
         core: Core,
         app: Application,
         *,
+        services: Container,
         connections: Connections,
         workers: Workers,
-        usage: UsageRecorder,
-        overview: Overview,
-        outbound: Notifying,
-        quiet: QuietMode,
-        idempotency: IdempotencyRecords,
         request_log: RequestLog,
         settings: Settings,
         origin: LiveOrigin | None,
@@ -93,12 +94,11 @@ class Product:
         self.core = core
         self.app = app
         self.connections = connections
+        self._services = services
         self._workers = workers
-        self._usage = usage
-        self._overview = overview
-        self._outbound = outbound
-        self._quiet = quiet
-        self._idempotency = idempotency
+        self._usage = services.get(UsageRecorder)
+        self._outbound = services.get(GuardedClient)
+        self._quiet = services.get(QuietMode)
         self._request_log = request_log
         self._settings = settings
         self._origin = origin
@@ -110,7 +110,7 @@ class Product:
         self._started.callback(self._request_log.flush)
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
-        space = free_space(self.core, self._settings)
+        space = free_space(self.core, self._services.get(Directories))
         self._started.push_async_callback(space.stop)
         await space.start()
         self._started.push_async_callback(self._write_last_use)
@@ -128,8 +128,8 @@ class Product:
         self._started.push_async_callback(self._finisher.stop)
         await self._finisher.start()
         self._repeat(self.core.directory.store_usage, _WRITE_USE_EVERY, what="key use")
-        self._repeat(self._overview.sample, SAMPLE_EVERY, what="samples of the health")
-        self._repeat(self._idempotency.sweep, _SWEEP_EVERY, what="idempotency keys sweep")
+        self._repeat(self._services.get(Overview).sample, SAMPLE_EVERY, what="samples of the health")
+        self._repeat(self._services.get(IdempotencyRecords).sweep, _SWEEP_EVERY, what="idempotency keys sweep")
         if self._origin is not None:
             self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
 
@@ -137,7 +137,7 @@ class Product:
         """Start only the parts that answers need, for a command that calls the API in its own process."""
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
-        await self._quiet.read(RecordQueries(self.core.database, (Quiet,)))
+        await self._quiet.read(self._services.get(RecordQueries))
         self._started.push_async_callback(self._outbound.close)
 
     def drain(self) -> None:
@@ -186,7 +186,7 @@ class Product:
         place = admin_key_file(self._settings)
         configured = self._settings.admin_api_key
         key = configured.get_secret_value() if configured is not None else first_secret_file(place, new_api_key().text)
-        clients = ClientHandlers(self.core.executor, self.core.directory)
+        clients = self._services.get(ClientHandlers)
         with suppress(Conflict):  # another process was first
             await clients.register("admin", [Role.ADMIN], key=new_api_key(key), invocation=Invocation.by("system"))
         self.core.directory.invalidate()
@@ -200,6 +200,14 @@ def _places(provided: Mapping[Any, Any], origin: LiveOrigin | None) -> Mapping[s
         segments = provided[OriginAccess].readers.places
         places |= {"segments": segments, "uploads": origin.ingest.uploads, "playlist_bytes": origin.ingest.playlists}
     return places
+
+
+def _origin(container: Container, settings: Settings) -> LiveOrigin | None:
+    """Return the built-in origin; None if this process has none."""
+    if not settings.origin:
+        return None
+    points = OwnPoints(container[Database], container[ChannelPointsReader], container[PointNames], hours=settings.origin_hours)
+    return live_origin(settings, container[IngestKeys], directory=points)
 
 
 def _callers(core: Core, settings: Settings, *, only: Caller | None) -> Authenticate:
@@ -286,40 +294,24 @@ async def build(
         limits=settings.log_limits,
         tracer=tracer(settings.tracing) if caller is None else UNTRACED,
     )
-    idempotency = IdempotencyRecords(core.database, core.streams)
     stream: TextIO = sys.stderr if caller is None else StringIO()  # a command reports its own actions
     request_log = RequestLog(stream, clock=core.clock, text=as_text(settings.log_format, sys.stderr))
-    quiet, tokens = QuietMode(), read_tokens(core.ring.ingest, clock=core.clock)
-    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit, read_token=tokens)
-    files = media_files(settings.media_directory, settings.media_bucket)
-    point_directory = own_points(settings, core.database, RecordQueries(core.database, RECORDS)) if settings.origin else None
-    origin = live_origin(settings, core.ring.ingest, directory=point_directory) if settings.origin else None
-    workers = process_workers(core, outbound=outbound, files=files, settings=settings, roles=roles, quiet=quiet)
+    container = services_of(core, settings)
+    container.bind(PROVIDERS)
     callers = _callers(core, settings, only=caller)
-    provided = services(
-        core,
-        database,
-        core.ring.cipher,
-        outbound=outbound,
-        files=files,
-        siblings=siblings or Alone(core.registry, per_second=settings.speke_rate),
-        media_served=files if settings.media_serve else None,
-        origin=origin,
-        point_name=point_name(settings),
-        targets=publishing_targets(settings, quiet),
-        refused_targets=refused_targets(settings),
-        templates=settings.home / "templates",
-        console_media_origins=settings.console_media_origins,
-        session_limits=SessionLimits.of(hours=settings.console_hours, idle_minutes=settings.console_idle_minutes),
-        directories=directories(settings),
-        callers=callers,
-        own_hosts=[host_name(url) for url in (settings.public_url, settings.origin_url) if url],
-    )
+    container.give(Authenticate, callers)
+    container.give(Siblings, siblings or Alone(core.registry, per_second=settings.speke_rate))
+    for kind in (QuietMode, GuardedClient, MediaFiles):  # one of each in the process, for the API and its workers
+        container.give(kind, container[kind])
+    container.give(ServedMedia, ServedMedia(container[MediaSource] if settings.media_serve else None))
+    origin = _origin(container, settings)
+    container.give(LiveOrigin, origin)
+    provided, workers = services_by_type(container), workers_of(container, roles)
     app = build_application(
         ROUTES,
         provided,
         authenticate=callers,
-        idempotency=idempotency,
+        idempotency=container[IdempotencyRecords],
         fingerprint=core.ring.marks,
         registry=core.registry,
         request_log=request_log,
@@ -336,13 +328,9 @@ async def build(
     return Product(
         core,
         app,
+        services=container,
         connections=connections,
         workers=workers,
-        usage=provided[UsageRecorder],
-        overview=provided[Overview],
-        outbound=outbound,
-        quiet=quiet,
-        idempotency=idempotency,
         request_log=request_log,
         settings=settings,
         origin=origin,

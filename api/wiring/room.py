@@ -1,38 +1,32 @@
 """A room: one part of the product, with all its contributions in one place.
 
-A process imports only the modules that it needs: `routes`, `services`, `past_states`, `notified`, `owners`, `followups` and the
-`make` of a worker role are functions that import inside. The parts that every process needs (aggregates, views, migrations) are
-imported at the top of the room's module.
+A process imports only the modules that it needs. So a room names those that only some processes need by their paths, as
+`package.module:name`; what every process needs (aggregates, views, migrations) is imported at the top of the room's module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from domain.kernel.aggregate import AggregateRoot
 from projections.kernel.schema.migrate import Grant, Migration
 from projections.kernel.schema.view import View
 from projections.kernel.sql.partitions import DayTable
-
-if TYPE_CHECKING:
-    from fastapi import APIRouter
-
-    from api.audit.past_states import Renderer
-    from api.wiring.container import Providers, Services
-    from workers.event.outcomes.policy import Followup, OwnerCommand
-    from workers.retention import Removal
-    from workers.webhook.policy import Notified
-    from workers.wiring import SharedWorkers, Worker, WorkerContext
+from workers.retention import Removal
 
 
 @dataclass(frozen=True)
 class WorkerRole:
-    """A role of `medialedger workers NAME`. `make` returns the workers of one process, not yet started."""
+    """A role of `medialedger workers NAME`. `make` is the path of a function that returns the workers of one process, not yet
+    started; the container fills its parameters, except for `arguments`."""
 
     name: str
-    make: Callable[[WorkerContext, SharedWorkers], Sequence[Worker]]
+    make: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    needs: Sequence[str] = ()
+    """The paths of services that are made although no worker of the role takes them, such as a check at the start."""
     needs_kafka: bool = False
     inside: bool = False
     """True if the role reaches nothing but the database of the product, so that it works while the installation is quiet."""
@@ -48,18 +42,20 @@ class Room:
     views: Sequence[View[Any]] = ()
     migrations: Sequence[Migration] = ()
     grants: Sequence[Grant] = ()
-    routes: Callable[[], Sequence[APIRouter]] = tuple
-    services: Callable[[Services], Providers] = lambda services: {}
-    past_states: Callable[[Services], Mapping[str, Renderer]] = lambda services: {}
-    """Renders the past states of the room's aggregates, by their kind, as a GET shows them today."""
-    notified: Callable[[], Mapping[str, Notified]] = dict
+    routes: Sequence[str] = ()
+    """The paths of routers, or of sequences of them."""
+    services: Mapping[Any, Any] = field(default_factory=dict)
+    """What makes the services that the container cannot make by their constructors, by type: see `Container.bind`."""
+    past_states: Sequence[str] = ()
+    """Functions that return the renderers of past states of the room's aggregates, by their kind, as a GET shows them today."""
+    notified: str | None = None
     """The meaning of the domain events of the room's aggregates for the webhooks of an Event, by the kinds of the aggregates."""
-    owners: Callable[[], Mapping[str, OwnerCommand]] = dict
+    owners: Mapping[str, str] = field(default_factory=dict)
     """The command that reports an outcome of a job to its owner, by the kinds of the room's aggregates that own jobs."""
-    followups: Callable[[WorkerContext], Mapping[str, Followup]] = lambda context: {}
-    """The actions that follow after an owner was notified of an outcome, by the kinds of the owners."""
+    followups: Mapping[str, str] = field(default_factory=dict)
+    """The classes of actions that follow after an owner was notified of an outcome, by the kinds of the owners."""
     worker_roles: Sequence[WorkerRole] = ()
     day_tables: Sequence[DayTable] = ()
-    removals: Callable[[], Sequence[Removal]] = tuple
+    removals: Sequence[Removal] = ()
     """The rules by which old rows are removed from tables without partitions."""
     relayed: bool = True

@@ -1,128 +1,204 @@
-"""The routes of all rooms, and the services that their endpoints request by type."""
+"""The services of the API that its container cannot make by their constructors. Only the process of the API imports this module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
-from socket import gethostname
-from typing import Any
+from typing import Any, Final
 
-from fastapi import APIRouter
-from prometheus_client import CollectorRegistry
-
+from api.audit.checkpoints import LogProofs
 from api.audit.past_states import PastStates, Renderer
+from api.audit.routes import Verifier
+from api.console.files import ConsoleFiles, built_console
+from api.engine.broadcast import DashboardBroadcast
+from api.engine.dashboard import Dashboards
+from api.engine.job_counts import WaitingJobs
+from api.engine.surface import Strangers
+from api.guards.seats import Seats
 from api.http.request import Caller
+from api.http.routing import routes_of
 from api.kernel.auth import Role, caller_of
-from api.kernel.authentication import Authenticate
+from api.kernel.authentication import Sessions
+from api.kernel.browser_sessions import BrowserSessions
 from api.kernel.shell_access import PREFIX as SHELL
 from api.kernel.shell_access import ShellKeys
 from api.kernel.version import product_version
+from api.media.health import Health
+from api.media.health_overview import Overview
 from api.operations.asyncapi.document import AsyncApi
-from api.wiring.catalogue import AGGREGATES, RECORDS, RELAYED
-from api.wiring.container import Environment, Services
-from api.wiring.core import Core
+from api.operations.backlog import Backlog, JobBacklog, ProvisionBacklog, SessionBacklog
+from api.operations.metrics import DatabaseMetrics
+from api.operations.routes import AllMetrics, LogHead
+from api.origin.access import MOST_READ, OriginAccess
+from api.published.files import PublishedFiles
+from api.published.readers import Readers
+from api.published.viewers import Viewers
+from api.speke.rate import RateLimit
+from api.speke.routes import ContentKeyCeiling
+from api.wiring.catalogue import AGGREGATES, RELAYED, routes
+from api.wiring.container import Container
+from api.wiring.parts import ConsoleOrigins, Directories, ServedMedia
+from api.wiring.providers import overview, verdicts
 from api.wiring.rooms import ROOMS
-from api.wiring.siblings import Alone, Siblings
-from domain.destination.targets import Target
-from domain.kernel.encryption import SecretCipher
-from domain.kernel.mapper import Catalogue, EventMapper
-from domain.kernel.media_files import MediaFiles
-from projections.audit.redactor import Redactor
-from projections.client.console_sessions import SessionLimits
+from api.wiring.siblings import Siblings
+from domain.content_key.ports import KeyCeiling
+from domain.kernel.mapper import Catalogue
+from projections.audit.unsealed import Unsealed
+from projections.audit.verify import verify
+from projections.client.console_sessions import ConsoleSessions
 from projections.client.directory import ClientDirectory
-from projections.kernel.database.database import Database
-from projections.log.append import Appender
-from projections.log.executor import CommandExecutor
-from projections.log.log_watcher import LogWatcher
-from projections.log.streams import Streams
-from projections.record.queries import RecordQueries
+from projections.consumers.queries import ConsumerQueries
+from projections.event.due import DueEvents
+from projections.event.queries import EventQueries
+from projections.job.backlog import JobBacklogQueries
+from projections.job.counts import JobCounts
+from projections.job.settings import EngineSettingsQueries
+from projections.kernel.database.database import Database, Pool
+from projections.provision.queries import ProvisionQueries
+from projections.publishing_point.queries import PointStates
+from projections.session.store import SessionQueries
 from projections.vault.master_keys import VaultState
+from projections.webhook.queries import DeliveryQueries
+from workers.adapters.ffmpeg import Ffmpeg, find
 from workers.adapters.kafka.topics import PARTITIONS, Topics
-from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.step_account import program_account
+from workers.kernel.fair_places import FairPlaces
+from workers.kernel.settings import Identity
 from workers.origin.live_origin import LiveOrigin
-from workers.ports.media import MediaSource
-from workers.ports.outbound import Notifying
-from workers.ports.targets import Targets
 
-ROUTES: Sequence[APIRouter] = tuple(router for room in ROOMS for router in room.routes())
-
-
-def services(
-    core: Core,
-    conninfo: str,
-    cipher: SecretCipher,
-    *,
-    outbound: Notifying,
-    files: MediaFiles,
-    siblings: Siblings | None = None,
-    media_served: MediaSource | None = None,
-    origin: LiveOrigin | None = None,
-    point_name: Callable[[str], str | None] = lambda url: None,
-    targets: Targets | None = None,
-    refused_targets: Mapping[Target, str] | None = None,
-    templates: Path | None = None,
-    console_media_origins: Sequence[str] = (),
-    session_limits: SessionLimits | None = None,
-    directories: Mapping[str, Path] | None = None,
-    own_hosts: Collection[str] = (),
-    callers: Authenticate | None = None,
-) -> dict[Any, Any]:
-    """Return every service by its type. Without `siblings` this process is alone; without `media_served` it serves no media,
-    without `origin` no live streams; without `targets` it reaches only public destinations. Templates of infrastructure are below
-    `templates`; `point_name` maps URLs to publishing points of the built-in origin; players in the console may load from
-    `console_media_origins`. `own_hosts` are names of this server."""
-    processes = siblings or Alone(core.registry)
-    environment = Environment(
-        conninfo,
-        core.clock,
-        outbound,
-        files,
-        machine=gethostname(),
-        siblings=processes,
-        media_served=media_served,
-        origin=origin,
-        point_name=point_name,
-        targets=targets or KnownTargets(GuardedClient),
-        refused_targets=refused_targets or {},
-        templates=templates,
-        console_media_origins=console_media_origins,
-        session_limits=session_limits or SessionLimits(),
-        directories=directories or {},
-        own_hosts=(*own_hosts, gethostname()),
-        callers=callers or partial(authenticate, core.directory),
-    )
-    container = Services({**_of_the_log(core), SecretCipher: cipher, AsyncApi: asyncapi(product_version())}, environment)
-    for room in ROOMS:
-        container.provide(room.services(container))
-    renderers: dict[str, Renderer] = {}
-    for room in ROOMS:
-        renderers |= room.past_states(container)
-    return {**container.all(), PastStates: PastStates(renderers)}
-
-
-def _of_the_log(core: Core) -> dict[Any, Any]:
-    return {
-        Database: core.database,
-        Appender: core.appender,
-        Catalogue: core.catalogue,
-        ClientDirectory: core.directory,
-        CollectorRegistry: core.registry,
-        CommandExecutor: core.executor,
-        EventMapper: core.mapper,
-        LogWatcher: core.log_watcher,
-        RecordQueries: RecordQueries(core.database, RECORDS),
-        Redactor: core.redactor,
-        Streams: core.streams,
-        VaultState: VaultState(core.database, core.keys),
-    }
+ROUTES: Final = routes()
+_MOST_READ: Final = 256
+"""The maximum number of published files that a process reads at a time."""
 
 
 def asyncapi(version: str) -> AsyncApi:
     """Return the document about the messages in Kafka and to webhooks."""
     relayed = Catalogue(kind for kind in AGGREGATES if kind.KIND in RELAYED)
     return AsyncApi(relayed, version=version, topic=Topics().of, partitions=PARTITIONS)
+
+
+def own_asyncapi() -> AsyncApi:
+    return asyncapi(product_version())
+
+
+def past_states(container: Container) -> PastStates:
+    renderers: dict[str, Renderer] = {}
+    for path in (path for room in ROOMS for path in room.past_states):
+        renderers |= container.call(path)
+    return PastStates(renderers)
+
+
+def log_proofs(database: Database) -> LogProofs:
+    return LogProofs(database.conninfo)
+
+
+def verifier(database: Database) -> Verifier:
+    return Verifier(partial(verify, database.conninfo))
+
+
+def console_files(origins: ConsoleOrigins) -> ConsoleFiles:
+    return ConsoleFiles(built_console(), media_origins=origins.media)
+
+
+def browser_sessions(sessions: ConsoleSessions) -> BrowserSessions:
+    return BrowserSessions(sessions, caller_of)
+
+
+def dashboard_broadcast(dashboards: Dashboards, strangers: Strangers, *, seats: Seats) -> DashboardBroadcast:
+    return DashboardBroadcast(dashboards.read_live, strangers=strangers, seats=seats)
+
+
+def waiting_jobs(database: Database, settings: EngineSettingsQueries) -> WaitingJobs:
+    return WaitingJobs(JobCounts(database), settings)
+
+
+def health(database: Database, directories: Directories, *, identity: Identity) -> Health:
+    ffmpeg = Ffmpeg(find("ffmpeg", verdicts=verdicts(directories)), account=program_account)
+    return Health(database, ffmpeg, machine=identity.machine)
+
+
+def session_queries(database: Database) -> SessionQueries:
+    return SessionQueries(database)
+
+
+def seats(siblings: Siblings) -> Seats:
+    return siblings.seats
+
+
+def rate_limit(siblings: Siblings) -> RateLimit:
+    return RateLimit(siblings.take_token, per_second=siblings.per_second)
+
+
+def all_metrics(siblings: Siblings) -> AllMetrics:
+    return AllMetrics(siblings.metrics)
+
+
+def log_head(lists: Pool, registry: DatabaseMetrics) -> LogHead:
+    return LogHead(lists, registry)
+
+
+def backlog(
+    consumers: ConsumerQueries,
+    deliveries: DeliveryQueries,
+    *,
+    lists: Pool,
+    points: PointStates,
+    vault: VaultState,
+    registry: DatabaseMetrics,
+) -> Backlog:
+    return Backlog(
+        consumers,
+        deliveries,
+        events=DueEvents(lists),
+        points=points,
+        jobs=JobBacklog(JobBacklogQueries(lists), registry=registry),
+        provisions=ProvisionBacklog(ProvisionQueries(lists), registry=registry),
+        sessions=SessionBacklog(SessionQueries(lists), registry=registry),
+        unsealed=Unsealed(lists),
+        vault=vault,
+        registry=registry,
+    )
+
+
+def published_files(media: ServedMedia, events: EventQueries, *, viewers: Viewers) -> PublishedFiles:
+    return PublishedFiles(media.source, events, viewers, readers=Readers(FairPlaces(_MOST_READ)))
+
+
+def origin_access(origin: LiveOrigin | None, viewers: Viewers) -> OriginAccess:
+    return OriginAccess(origin, Readers(FairPlaces(MOST_READ)), viewers)
+
+
+PROVIDERS: Final[Mapping[Any, Any]] = {
+    AllMetrics: all_metrics,
+    AsyncApi: own_asyncapi,
+    Backlog: backlog,
+    BrowserSessions: browser_sessions,
+    ConsoleFiles: console_files,
+    DashboardBroadcast: dashboard_broadcast,
+    Health: health,
+    KeyCeiling: ContentKeyCeiling,
+    LogHead: log_head,
+    LogProofs: log_proofs,
+    OriginAccess: origin_access,
+    Overview: overview,
+    PastStates: past_states,
+    PublishedFiles: published_files,
+    RateLimit: rate_limit,
+    Seats: seats,
+    SessionQueries: session_queries,
+    Sessions: BrowserSessions,
+    Strangers: Strangers,
+    Verifier: verifier,
+    WaitingJobs: waiting_jobs,
+}
+
+
+def services_by_type(container: Container) -> dict[Any, Any]:
+    """Return the services that the endpoints ask for, and those that an application needs. All of them are made now, so that a
+    process with a missing service does not start."""
+    for kind in {Sessions, *(kind for route in routes_of(ROUTES) for kind in route.signature.services.values())}:
+        container.get(kind)
+    return container.existing
 
 
 async def authenticate(directory: ClientDirectory, key: str, *, shells: ShellKeys | None = None) -> Caller | None:

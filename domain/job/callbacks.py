@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 from uuid import UUID
@@ -16,7 +16,7 @@ from domain.record.kinds.flow import Flow
 from domain.record.ports import RecordLookup
 from domain.webhook.callback import MOST_CALLBACKS, CallbackUrl, callback_key, parse_callback_url
 from domain.webhook.commands import NameCallback
-from domain.webhook.naming import CallbackNaming
+from domain.webhook.naming import CallbackNaming, NewSigningSecret
 
 _FLOW_FIELD: Final = "callbackUrls"
 
@@ -31,7 +31,7 @@ class JobCallbacks:
         records: RecordLookup,
         *,
         clock: Clock,
-        new_signing_secret: Callable[[], str],
+        new_signing_secret: NewSigningSecret,
     ) -> None:
         self._naming = CallbackNaming(vault, records, clock=clock, new_signing_secret=new_signing_secret)
         self._events = events

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from domain.content_key.ports import RandomBytes
 from domain.event.aggregate import MediaEvent
 from domain.event.ports import EventLookup
 from domain.kernel.encryption import EncryptedSecret
@@ -45,7 +46,7 @@ class WebhookHandlers:
     """
 
     def __init__(
-        self, executor: Executor, records: RecordLookup, *, events: EventLookup, vault: Vault, random: Callable[[int], bytes]
+        self, executor: Executor, records: RecordLookup, *, events: EventLookup, vault: Vault, random: RandomBytes
     ) -> None:
         self._executor = executor
         self._records = records

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 from uuid import UUID
 
 from domain.kernel.clock import Clock
@@ -13,10 +14,16 @@ from domain.webhook.callback import MOST_CALLBACKS, Callback, CallbackUrl, callb
 from domain.webhook.commands import NameCallback
 
 
+class NewSigningSecret(Protocol):
+    """Makes the secret with which the notices to a callback are signed."""
+
+    def __call__(self) -> str: ...
+
+
 class CallbackNaming:
     """Names callbacks. `new_signing_secret` draws the secret of a callback that does not exist yet."""
 
-    def __init__(self, vault: Vault, records: RecordLookup, *, clock: Clock, new_signing_secret: Callable[[], str]) -> None:
+    def __init__(self, vault: Vault, records: RecordLookup, *, clock: Clock, new_signing_secret: NewSigningSecret) -> None:
         self._vault = vault
         self._records = records
         self._clock = clock

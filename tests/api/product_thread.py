@@ -13,12 +13,13 @@ import uvicorn
 from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
 from api.wiring.core import core
-from api.wiring.services import ROUTES, authenticate, services
+from api.wiring.services import ROUTES, authenticate
 from domain.kernel.clock import system_clock
-from domain.kernel.encryption import KeyedHash, SecretCipher
+from domain.kernel.encryption import KeyedHash
 from projections.log.idempotency import IdempotencyRecords
 from tests.api.serving import NO_FILES
 from tests.conftest import introduce
+from tests.wired import services
 from workers.adapters.outbound_http import GuardedClient
 
 
@@ -56,7 +57,7 @@ class ProductThread(threading.Thread):
             self.key = await introduce(inner, "admin", "admin")
             app = build_application(
                 ROUTES,
-                services(inner, self._conninfo, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES),
+                services(inner, outbound=outbound, files=NO_FILES),
                 authenticate=partial(authenticate, inner.directory),
                 idempotency=IdempotencyRecords(inner.database, inner.streams),
                 fingerprint=KeyedHash(bytes(32)),

@@ -13,9 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from api.kernel.log import RequestLog
 from api.wiring.core import Core
-from api.wiring.services import services
-from domain.kernel.encryption import SecretCipher
 from tests.conftest import assembled, introduce
+from tests.wired import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
@@ -28,7 +27,7 @@ async def serving(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """`replaced` is given the services as they are."""
     outbound = GuardedClient()
-    existing = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES)
+    existing = services(inner, outbound=outbound, files=NO_FILES)
     quiet = RequestLog(StringIO(), clock=inner.clock)
     app = assembled(inner, {**existing, **replaced(existing)}, request_log=quiet, registry=CollectorRegistry())
     headers = {"API-KEY": await introduce(inner, "other", "admin"), "Accept-Encoding": "identity"}

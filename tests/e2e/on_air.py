@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import httpx
 
-from api.wiring.origin import read_tokens
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 from tests.platform.waiting import until
 from tests.workers.job.counted import tool
 from workers.adapters.encoders.encode_command import BITS
+from workers.kernel.point_tokens import PointTokens
 
 RENDITION: Final = {"width": 128, "height": 96, "fps": 25, "bitrate": 200_000}
 _BLOCK: Final = 8
@@ -72,7 +72,8 @@ class Station:
     def pictures(self, point: str = "") -> list[tuple[int, str]]:
         """Return the session and the name of each segment with pictures that the origin received, oldest first. `point`: `-b` for
         the second."""
-        token = read_tokens(IngestKeys((self._home / "master.key").read_bytes()), clock=system_clock)(f"{self.name}{point}")
+        tokens = PointTokens(IngestKeys((self._home / "master.key").read_bytes()), system_clock, origin=None)
+        token = tokens.to_read(f"{self.name}{point}")
         headers = {"authorization": f"Bearer {token}"}
         answer = httpx.get(f"{self.url}{point}/archive/tracks/v0.m3u8", headers=headers, timeout=60, verify=False)
         if answer.status_code == httpx.codes.NOT_FOUND:

@@ -23,28 +23,23 @@ _OF_THE_API = ("api.media", "api.engine", "api.speke", "api.audit", "api.http", 
 
 _BUILD = "from api.wiring.product import build"
 _WORKERS = """
+import asyncio
+
+from api.wiring.assembly import services_of
 from api.wiring.catalogue import WORKER_ROLES
-from api.wiring.workers import process_workers
-from workers.wiring import SharedWorkers
+from api.wiring.core import core
+from api.wiring.settings import Settings
+from api.wiring.workers import workers_of
+from domain.kernel.encryption import KeyRing
 
 
-class Anything:
-    '''Stands for the context: workers only keep what they are given.'''
-
-    host, kafka, lease, media_root, outbound_allow = "here", None, 1.0, None, ()
-
-    def __getattr__(self, name):
-        return Anything()
-
-    def __iter__(self):
-        return iter(())
-
-    def __call__(self, *arguments, **named):
-        return Anything()
+async def make():
+    inner = core("host=nowhere", role=None, ring=KeyRing(bytes(32)))
+    container = services_of(inner, Settings.from_env({"MEDIALEDGER_HOME": "/nonexistent"}))
+    return container.call(WORKER_ROLES["webhooks"].make), workers_of(container, ["webhooks"])
 
 
-made = WORKER_ROLES["webhooks"].make(Anything(), SharedWorkers())
-assert made, "the role has workers"
+assert asyncio.run(make())[0], "the role has workers"
 """
 
 

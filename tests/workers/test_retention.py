@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from api.wiring.catalogue import DAY_TABLES, removals
+from api.wiring.catalogue import DAY_TABLES, REMOVALS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from projections.job.log_lines import Line, write
@@ -28,7 +28,7 @@ HOOK = UUID(int=7)
 
 def retention(inner: Core, clock: HandClock, **environment: str) -> Retention:
     settings = Settings.from_env({f"MEDIALEDGER_{name.upper()}": value for name, value in environment.items()})
-    return Retention(inner.database, tables=DAY_TABLES, removals=removals(), days=partial(getattr, settings), clock=clock)
+    return Retention(inner.database, tables=DAY_TABLES, removals=REMOVALS, days=partial(getattr, settings), clock=clock)
 
 
 @pytest.fixture

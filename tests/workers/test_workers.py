@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -15,13 +14,15 @@ from api.wiring.catalogue import WORKER_ROLES
 from domain.destination.targets import Target
 from domain.record.kinds.quiet import Quiet, QuietDetails
 from domain.record.ports import RecordRow
+from projections.record.queries import RecordQueries
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import REFUSAL, QuietMode
+from workers.kernel.worker import Worker
 from workers.ports.outbound import OutboundRefused
 from workers.ports.targets import TargetFailed
-from workers.wiring import MakeWorkers, SharedWorkers, Worker, WorkerContext, Workers
+from workers.wiring import Workers
 
 
 class Recorded:
@@ -47,47 +48,40 @@ class Recorded:
         self._notes.append(f"-{self._name}")
 
 
-class Pool(Recorded):
-    pass
-
-
-class Hub(Recorded):
-    pass
-
-
 class Orders:
     """The order to be quiet, in place of the view that holds it."""
 
     def __init__(self) -> None:
         self.quiet = False
 
-    async def find(self, kind: str, key: object) -> RecordRow | None:
-        assert (kind, key) == (Quiet.KIND, Quiet.ONLY_KEY)
+    async def find(self, kind: type[Quiet], key: object) -> RecordRow | None:
+        assert (kind, key) == (Quiet, Quiet.ONLY_KEY)
         now = datetime(2031, 1, 2, tzinfo=UTC)
-        return RecordRow(kind, str(key), 1, QuietDetails(on=self.quiet), now, now)
+        return RecordRow(Quiet.KIND, str(key), 1, QuietDetails(on=self.quiet), now, now)
 
 
-@dataclass(frozen=True)
-class Context:
-    log_watcher: Recorded
-    records: Orders = field(default_factory=Orders)
-    quiet: QuietMode = field(default_factory=QuietMode)
-    metrics: WorkerMetrics = field(default_factory=WorkerMetrics)
-    kafka: str | None = "a broker"
+Groups = Callable[[bool], Sequence[Sequence[Worker]]]
+
+
+def workers_of(
+    make: Groups, notes: list[str], *names: str, kind: type[Workers] = Workers, orders: Any = None, quiet: QuietMode | None = None
+) -> Workers:
+    return kind(
+        names,
+        lambda quiet: make(quiet),
+        always=[Recorded("log watcher", notes)],
+        quiet=quiet or QuietMode(),
+        records=cast(RecordQueries, orders or Orders()),
+        metrics=WorkerMetrics(),
+    )
 
 
 def workers(notes: list[str], *, fails: bool = False, stays: bool = False) -> Workers:
-    def first(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-        shared.worker(Pool, lambda: Pool("pool", notes))
-        shared.worker(Hub, lambda: Hub("hub", notes))
-        return [Recorded("first", notes, stays=stays)]
+    def make(quiet: bool) -> Sequence[Sequence[Worker]]:
+        roles = [Recorded("first", notes, stays=stays), Recorded("second", notes, fails=fails, turns=10)]
+        return [[Recorded("pool", notes)], [Recorded("hub", notes)], roles]
 
-    def second(context: WorkerContext, shared: SharedWorkers) -> Sequence[Worker]:
-        shared.worker(Pool, lambda: Pool("another pool", notes))
-        return [Recorded("second", notes, fails=fails, turns=10)]
-
-    context: Any = Context(Recorded("log watcher", notes))
-    return Workers(cast(WorkerContext, context), {"first": first, "second": second})
+    return workers_of(make, notes, "first", "second")
 
 
 async def test_what_roles_share_starts_once_before_them_and_stops_after_them() -> None:
@@ -121,12 +115,6 @@ async def test_a_worker_that_cannot_be_stopped_does_not_keep_the_others_from_it(
     assert notes == ["-second", "-hub", "-pool", "-log watcher"]
 
 
-async def test_an_object_that_roles_share_and_that_is_no_worker_is_not_started() -> None:
-    shared = SharedWorkers()
-    assert shared.get(list, list) is shared.get(list, list)
-    assert shared.workers == []
-
-
 class Switched(Workers):
     """Workers that follow an order when the test says so."""
 
@@ -140,12 +128,13 @@ class Switched(Workers):
 async def test_while_it_is_quiet_only_inner_roles_run_and_they_read_no_kafka() -> None:
     notes: list[str] = []
 
-    def role(name: str) -> MakeWorkers:
-        return lambda context, shared: [Recorded(f"{name} on {'Kafka' if context.kafka else 'the log'}", notes)]
+    def make(quiet: bool) -> Sequence[Sequence[Worker]]:
+        if quiet:
+            return [[Recorded("inner on the log", notes)]]
+        return [[Recorded(f"{name} on Kafka", notes) for name in ("inner", "outer")]]
 
     orders, quiet = Orders(), QuietMode()
-    context: Any = Context(Recorded("log watcher", notes), orders, quiet)
-    made = Switched(cast(WorkerContext, context), {"inner": role("inner"), "outer": role("outer")}, inside={"inner"})
+    made = cast(Switched, workers_of(make, notes, "inner", "outer", kind=Switched, orders=orders, quiet=quiet))
     await made.start()
     assert notes == ["+log watcher", "+inner on Kafka", "+outer on Kafka"]
     for order, changes in (
@@ -164,8 +153,7 @@ async def test_a_process_that_starts_while_it_is_quiet_starts_no_other_role() ->
     notes: list[str] = []
     orders = Orders()
     orders.quiet = True
-    context: Any = Context(Recorded("log watcher", notes), orders)
-    made = Switched(cast(WorkerContext, context), {"outer": lambda context, shared: [Recorded("outer", notes)]})
+    made = workers_of(lambda quiet: [] if quiet else [[Recorded("outer", notes)]], notes, "outer", kind=Switched, orders=orders)
     await made.start()
     await made.stop()
     assert notes == ["+log watcher", "-log watcher"]

@@ -22,6 +22,7 @@ from typing import ClassVar, Final
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from projections.kernel.background_task import BackgroundTask, start_task
+from workers.kernel.worker import SharedWorker
 from workers.playout.ports import ITEM_LIMITS, ItemLimits, Unplayable
 from workers.ports.outbound import OutboundFailed, OutboundRefused
 
@@ -35,7 +36,7 @@ _ABANDONED: Final = 3600.0
 
 
 @dataclass(eq=False)
-class ItemCache(BackgroundTask):
+class ItemCache(BackgroundTask, SharedWorker):
     """The cache of one process. Several processes may share the folder. Its background task removes old files, even while nothing
     is played."""
 

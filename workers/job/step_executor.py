@@ -30,8 +30,8 @@ from projections.job.settings import EngineSettingsQueries
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
 from projections.vault.vault import Vault
-from workers.job.caption_answers import TEXT, CaptionAnswers, no_tracks
-from workers.job.content_protection import FindProtection, unprotected
+from workers.job.caption_answers import TEXT, CaptionAnswers
+from workers.job.content_protection import FindProtection
 from workers.job.media_paths import PathEscape, is_own
 from workers.job.protocol import Answer, Failed, Finished, Protection, StepOrder
 from workers.job.publication_uploads import PublicationUploads
@@ -39,7 +39,7 @@ from workers.job.publishers import PublishedByAnother
 from workers.job.step_log import StepLogWriter, StepReporter
 from workers.job.step_process_pool import NO_ANSWERS, StepProcessPool
 from workers.job.step_spans import StepSpans
-from workers.job.stream_starts import FindStart, no_starts
+from workers.job.stream_starts import StreamStarts
 from workers.job.workspaces import RunFiles
 from workers.kernel.metrics import WorkerMetrics
 
@@ -115,12 +115,12 @@ class StepExecutor:
         step_log: StepLogWriter,
         vault: Vault,
         settings: EngineSettingsQueries,
-        protection: FindProtection = unprotected,
-        starts: FindStart = no_starts,
-        uploads: PublicationUploads | None = None,
-        captions: CaptionAnswers | None = None,
-        metrics: WorkerMetrics | None = None,
-        spans: StepSpans | None = None,
+        protection: FindProtection,
+        starts: StreamStarts,
+        uploads: PublicationUploads,
+        captions: CaptionAnswers,
+        metrics: WorkerMetrics,
+        spans: StepSpans,
     ) -> None:
         self._executor = executor
         self._processes = processes
@@ -133,8 +133,8 @@ class StepExecutor:
         self._starts = starts
         self._uploads = uploads
         self._captions = captions
-        self._metrics = metrics or WorkerMetrics()
-        self._spans = spans or StepSpans()
+        self._metrics = metrics
+        self._spans = spans
         self._stepping: set[Run] = set()
         self._batches = ReportBatches()
 
@@ -187,12 +187,11 @@ class StepExecutor:
         """
         if job.ended:
             await self._workspaces.remove([run.job])
-            uploads = self._uploads
-            if uploads is not None and _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
-                await _until_available(lambda: uploads.forget(run.job))
-            captions, sent = self._captions, _sent_text(job)
-            if captions is not None and sent is not None and _outcome(job) == "completed":
-                await _until_available(lambda: captions.forget(sent))
+            if _outcome(job) == "completed" and job.submission.workflow == PUBLICATION_UPLOAD:
+                await _until_available(lambda: self._uploads.forget(run.job))
+            sent = _sent_text(job)
+            if sent is not None and _outcome(job) == "completed":
+                await _until_available(lambda: self._captions.forget(sent))
         elif job.tasks[run.task].state is TaskState.COMPLETED:
             await self._workspaces.discard_runs(run)
         elif await self._workspaces.has_files(run):  # this run has copied what it could use from earlier runs
@@ -241,8 +240,8 @@ class StepExecutor:
                 reporter,
                 protection=self._find_protection,
                 starts=self._find_start,
-                tracks=no_tracks if self._captions is None else self._captions.tracks,
-                removed=no_tracks if self._captions is None else self._captions.removed,
+                tracks=self._captions.tracks,
+                removed=self._captions.removed,
                 more=self._further_answers(order, run),
             )
             end = await self._stage(run, made, content_id=job.submission.content_id)
@@ -319,10 +318,9 @@ class StepExecutor:
     def _further_answers(self, order: StepOrder, run: Run) -> Mapping[str, Answer]:
         """Return the answers to the questions that only the product's own workflows may ask: they open a destination, or read a
         text that a client has sent."""
-        captions = self._captions
-        if captions is not None and order.workflow == CAPTIONS:
-            return {TEXT: lambda _: captions.text(str(order.parameters.get("sent")))}
-        if self._uploads is None or order.workflow != PUBLICATION_UPLOAD:
+        if order.workflow == CAPTIONS:
+            return {TEXT: lambda _: self._captions.text(str(order.parameters.get("sent")))}
+        if order.workflow != PUBLICATION_UPLOAD:
             return NO_ANSWERS
         return self._uploads.answers(UUID(str(order.parameters["publication"])), run)
 

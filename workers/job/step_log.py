@@ -14,6 +14,7 @@ from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import Run
 from projections.kernel.background_task import BackgroundTask, start_task
 from projections.kernel.database.database import Database
+from workers.kernel.worker import SharedWorker
 
 _EVERY: Final = 0.5
 _MOST: Final = 20_000
@@ -22,7 +23,7 @@ _AT_ONCE: Final = 2_000
 _log = logging.getLogger(__name__)
 
 
-class StepLogWriter(BackgroundTask):
+class StepLogWriter(BackgroundTask, SharedWorker):
     """Writes the log lines and the progress of the steps of a process; each process has one.
 
     While the database does not answer, the latest lines stay in memory and older ones are dropped.

@@ -24,13 +24,14 @@ from workers.job.stream_starts import FindStart, no_starts
 from workers.kernel.confinement import NO_PLACES, Confinement, Places
 from workers.kernel.forked import ForkServer
 from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.worker import SharedWorker
 from workers.ports.outbound import DEFAULT_LIMITS, DownloadLimits
 from workers.ports.targets import TargetSettings
 
 NO_ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType({})
 
 
-class StepProcessPool:
+class StepProcessPool(SharedWorker):
     """Two pools of processes, because a process cannot get the network back. The first process with network starts when a step
     needs it.
 

@@ -8,12 +8,13 @@ import logging
 from contextlib import suppress
 
 from projections.kernel.background_task import start_task
+from workers.kernel.worker import SharedWorker
 from workers.ports.media import Transcoder
 
 _log = logging.getLogger(__name__)
 
 
-class TranscoderCheck:
+class TranscoderCheck(SharedWorker):
     """Checks the transcoder once for all workers of a process. They start without waiting for it: most workflows need no
     transcoder."""
 

@@ -45,3 +45,7 @@ class PointStatus(Protocol):
         """Return the report of the point. Raise `PointSilent` within some seconds. `key` is that of the point's `srvaApi`. If
         several strategies apply, `first` is tried before the others."""
         ...
+
+
+class PointStatuses(dict[StatusCheckStrategy, PointStatus]):
+    """What reads the status of a publishing point, by the strategy that the channel names."""

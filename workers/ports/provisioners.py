@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from domain.provision.desired import Desired, Provided
+from domain.provision.values import Deployment
 
 
 class ProvisionProgress(Protocol):
@@ -56,3 +58,11 @@ class Provisioner(Protocol):
     async def forget(self, key: str) -> None:
         """Remove the local state of a key for which nothing exists or is desired any more."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provisioners:
+    """The provisioners of this machine. `hurry` has the service that provisions an Event asked at once."""
+
+    by_deployment: Mapping[Deployment, Provisioner]
+    hurry: Callable[[str], None]

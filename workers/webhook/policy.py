@@ -70,6 +70,10 @@ class Notified:
     shown_by: str = ""
 
 
+class Meanings(dict[str, Notified]):
+    """The meaning of the domain events of all kinds of aggregates, by the kind."""
+
+
 def effect(write: Iterable[DomainEvent], notified: Mapping[str, Notified]) -> Effect | None:
     """Return the effect of the domain events of one write on one Event; None if they changed nothing."""
     action, changes = Action.UPDATED, NOTHING

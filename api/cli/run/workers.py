@@ -14,16 +14,16 @@ from api.cli.run.metrics_port import metrics_port, metrics_summary
 from api.cli.run.ready import print_status, working_text
 from api.cli.run.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, of_process, snapshot
+from api.wiring.assembly import services_of
 from api.wiring.catalogue import WORKER_ROLES
-from api.wiring.media import media_files
-from api.wiring.origin import own_origin, read_tokens
+from api.wiring.parts import Directories
 from api.wiring.quiet import order_quiet
 from api.wiring.settings import Settings
 from api.wiring.space import free_space
 from api.wiring.startup import StartError
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
-from api.wiring.workers import prepared_core, process_workers
+from api.wiring.workers import prepared_core, workers_of
 from domain.kernel.ports import Invocation
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.quiet import QuietMode
@@ -82,12 +82,12 @@ async def work(
         limits=settings.log_limits,
         tracer=tracer(settings.tracing),
     )
-    quiet = QuietMode()
-    tokens = read_tokens(inner.ring.ingest, clock=inner.clock)
-    outbound = GuardedClient(settings.outbound_allow, origin=own_origin(settings), permit=quiet.permit, read_token=tokens)
-    files = media_files(settings.media_directory, settings.media_bucket)
-    workers = process_workers(inner, outbound=outbound, files=files, settings=settings, roles=names, quiet=quiet)
-    finisher, space = Finisher(inner.database, owner=owner), free_space(inner, settings)
+    container = services_of(inner, settings)
+    outbound = container.get(GuardedClient)
+    for kind in (QuietMode, GuardedClient):
+        container.give(kind, container[kind])
+    workers = workers_of(container, names)
+    finisher, space = Finisher(inner.database, owner=owner), free_space(inner, container.get(Directories))
     stopped = retire or asyncio.Event()
     try:
         await inner.start()

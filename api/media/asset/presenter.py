@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from api.audit.past_states import Moment, Renderer
 from api.http.response import Response
 from api.kernel.request import Request
 from api.media.asset.responses import Asset
@@ -74,3 +75,10 @@ def _url(storage: _Storage | None, path: str) -> str | None:
     if storage is None or (storage.is_protected and is_withheld(path.partition("/")[2])):
         return None
     return url_below(storage.url, encoded(path, safe="/")) or None
+
+
+def past_states(presenter: AssetPresenter) -> Mapping[str, Renderer]:
+    async def asset(root: AssetAggregate, moment: Moment) -> Any:
+        return (await presenter.shown([AssetRow.of(root)], as_of=moment.position))[0]
+
+    return {AssetAggregate.KIND: asset}

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Path
 from pydantic import ConfigDict, Field
 
+from api.audit.past_states import Moment, Renderer
 from api.http.response import Response
 from api.http.routing import Service, rules
 from api.kernel.api_keys import new_api_key
@@ -317,3 +318,10 @@ async def revoke_client_key(
 async def _shown(client: aggregate.Client, directory: ClientDirectory) -> Response:
     last_used = await directory.last_used([key.key_id for key in client.keys])
     return Response(Client.of_aggregate(client, last_used), etag=client.version)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    async def client(root: aggregate.Client, moment: Moment) -> Any:
+        return Client.of_aggregate(root).model_dump(mode="json")
+
+    return {aggregate.Client.KIND: client}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field
 
+from api.audit.past_states import Moment, Renderer
 from api.kernel.wire import Instant, NamedInt, Wire
+from domain.composition.aggregate import Composition
 from domain.composition.row import CompositionRow
 from domain.composition.values import Item, ItemType, Loudness, Marker, MarkerType
 
@@ -70,3 +73,10 @@ class ComposePlaylist(Wire):
             loudness=None if row.playlist.loudness is None else ComposeLoudness.of(row.playlist.loudness),
             live_stream_start=row.live_stream_start,
         )
+
+
+def past_states() -> Mapping[str, Renderer]:
+    async def composition(root: Composition, moment: Moment) -> Any:
+        return ComposePlaylist.of(CompositionRow.of(root))
+
+    return {Composition.KIND: composition}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
+from api.audit.past_states import Moment, Renderer
 from api.http.response import Response
 from api.kernel.pages import next_page
 from api.kernel.request import Request
@@ -155,3 +157,10 @@ def playback_request(query: PlaybackQuery) -> PlaybackRequest:
         stream_source=StreamSource.read(query.stream_source) if query.stream_source else None,
         live_playout_profile_id=query.live_playout_profile_id,
     )
+
+
+def past_states(presenter: EventPresenter) -> Mapping[str, Renderer]:
+    async def event(root: MediaEvent, moment: Moment) -> Any:
+        return await presenter.event(EventRow.of(root), base_url=moment.base_url, as_of=moment.position)
+
+    return {MediaEvent.KIND: event}

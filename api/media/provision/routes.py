@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from pydantic_core import to_json
 
+from api.audit.past_states import Moment, Renderer
 from api.http.errors import Unauthenticated
 from api.http.response import Response
 from api.http.routing import OPEN, Service, rules
@@ -205,3 +207,10 @@ async def hurry_provisioning(
     ):
         raise Unauthenticated("The callback is not signed by the service.")
     return Response({}, 202)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    async def info(root: ProvisionAggregate, moment: Moment) -> Any:
+        return ProvisionInfo.of_row(ProvisionRow.of(root))
+
+    return {ProvisionAggregate.KIND: info}

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
+from api.audit.past_states import Moment, Renderer
 from api.http.arrays import array
 from api.http.response import Response
-from api.media.publication.responses import MediaPublication
+from api.media.publication.responses import MediaPublication, VodPublication
 from domain.kernel.errors import Malformed
 from domain.publication.aggregate import Publication
 from domain.publication.ports import PublishedContents, TargetCall
@@ -76,3 +77,10 @@ class PublicationPresenter:
 def _check_asked(count: int) -> None:
     if count > _MOST_ASKED:
         raise Malformed.at("queryTarget", f"queries at most {_MOST_ASKED} targets; use a smaller pageSize")
+
+
+def past_states(presenter: PublicationPresenter) -> Mapping[str, Renderer]:
+    async def publication(root: Publication, moment: Moment) -> Any:
+        return (await presenter.of_roots(VodPublication, [root], as_of=moment.position))[0]
+
+    return {Publication.KIND: publication}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
 from pydantic import Field
 
+from api.audit.past_states import Renderer
 from api.kernel.wire import Instant, Wire
 from api.media.resource import Resource
 from domain.webhook import aggregate, callback
@@ -140,3 +142,7 @@ def endpoint_response(endpoint: RecordRow[EndpointDetails]) -> Any:
 WEBHOOKS = Resource(aggregate.Webhook, "/api/webhook", webhook_response)
 CALLBACKS = Resource(callback.Callback, "/api/webhook", Callback.of)
 ENDPOINTS = Resource(Endpoint, "/api/webhook", endpoint_response)
+
+
+def past_states() -> Mapping[str, Renderer]:
+    return {resource.kind.KIND: resource.past_state for resource in (WEBHOOKS, CALLBACKS)}

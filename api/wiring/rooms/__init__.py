@@ -9,26 +9,20 @@ from api.wiring.rooms.audit import AUDIT
 from api.wiring.rooms.client import CLIENT
 from api.wiring.rooms.composition import COMPOSITION
 from api.wiring.rooms.console import CONSOLE
-from api.wiring.rooms.consumers import CONSUMERS
-from api.wiring.rooms.content_key import CONTENT_KEY
+from api.wiring.rooms.content_key import CONTENT_KEY, SPEKE
 from api.wiring.rooms.destination import DESTINATION
 from api.wiring.rooms.event import EVENT
 from api.wiring.rooms.health import HEALTH
 from api.wiring.rooms.job import JOB
-from api.wiring.rooms.lists import LISTS
-from api.wiring.rooms.log import LOG
+from api.wiring.rooms.log import CONSUMERS, LISTS, LOG
 from api.wiring.rooms.log_store import LOG_STORE
-from api.wiring.rooms.operations import OPERATIONS
-from api.wiring.rooms.origin import ORIGIN
+from api.wiring.rooms.operations import OPERATIONS, QUIET
 from api.wiring.rooms.provision import PROVISION
 from api.wiring.rooms.publication import PUBLICATION
-from api.wiring.rooms.published import PUBLISHED
+from api.wiring.rooms.published import ORIGIN, PUBLISHED
 from api.wiring.rooms.publishing_point import PUBLISHING_POINTS
-from api.wiring.rooms.quiet import QUIET
 from api.wiring.rooms.record import RECORDS
 from api.wiring.rooms.session import SESSIONS
-from api.wiring.rooms.speke import SPEKE
-from api.wiring.rooms.timekeeper import TIMEKEEPER
 from api.wiring.rooms.vault import VAULT
 from api.wiring.rooms.webhook import WEBHOOK
 
@@ -36,7 +30,6 @@ ROOMS: tuple[Room, ...] = (
     LOG,
     VAULT,
     EVENT,
-    TIMEKEEPER,
     RECORDS,
     PROVISION,
     ASSET,

@@ -1,19 +1,14 @@
-"""The event log itself: its tables, the rights of the running product on them, and the stream of its changes."""
+"""The event log itself: its tables and rights, the stream of its changes, its consumers, and the support of long lists."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from api.wiring.container import Providers, Services
-from api.wiring.room import Room
-from projections.kernel.database.database import Database
+from api.wiring.room import Room, WorkerRole
+from domain.job.ports import LoadAggregate
+from projections.kernel.database.database import Pool
 from projections.kernel.schema.migrate import Grant, Migration
-from projections.log.change_feed import ChangeFeed
-from projections.log.log_watcher import LogWatcher
-
-if TYPE_CHECKING:
-    from fastapi import APIRouter
+from workers.kernel.consumer_factory import Broker
+from workers.kernel.settings import AggregateKinds
+from workers.retention import Retention
 
 _TABLES = (
     "events",
@@ -26,27 +21,14 @@ _TABLES = (
     "redacted_streams",
 )
 
-
-def _routes() -> Sequence[APIRouter]:
-    from api.media import change
-
-    return (change.routes,)
-
-
-def _services(services: Services) -> Providers:
-    from api.media.change import ChangeStreams
-
-    get = services.get
-    return {
-        ChangeFeed: lambda: ChangeFeed(get(Database), get(LogWatcher)),
-        ChangeStreams: lambda: ChangeStreams(get(ChangeFeed), seats=services.environment.siblings.seats),
-    }
-
-
 LOG = Room(
     name="log",
-    routes=_routes,
-    services=_services,
+    routes=("api.media.change:routes",),
+    services={
+        LoadAggregate: "api.wiring.providers:load_aggregate",
+        Pool: "api.wiring.providers:lists",
+        Retention: "api.wiring.providers:retention",
+    },
     migrations=(
         Migration.read("0001 log", "log/schema.sql"),
         Migration.read("0002 views", "kernel/views.sql"),
@@ -69,4 +51,24 @@ LOG = Room(
         Grant("FUNCTION drop_day_partition", "EXECUTE"),
         Grant("FUNCTION delete_from_default", "EXECUTE"),
     ),
+)
+
+CONSUMERS = Room(
+    name="consumers",
+    migrations=(
+        Migration.read("0008 consumers", "consumers/schema.sql"),
+        Migration.read("0061 readers of the log instead of a broker", "consumers/reads_log.sql"),
+    ),
+    routes=("api.media.consumer:routes",),
+    grants=(Grant("TABLE log_epochs", "SELECT"),),
+    services={AggregateKinds: "api.wiring.providers:aggregate_kinds", Broker: "api.wiring.providers:broker"},
+    worker_roles=(WorkerRole("relay", "api.wiring.providers:relay", needs_kafka=True),),
+)
+LISTS = Room(
+    name="lists",
+    migrations=(
+        Migration.read("0012 search of events", "event/search.sql"),
+        Migration.read("0013 search of jobs", "job/search.sql"),
+    ),
+    worker_roles=(WorkerRole("lists", "workers.lists.role:lists", inside=True),),
 )

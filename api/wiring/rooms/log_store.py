@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from api.wiring.container import Providers, Services
 from api.wiring.room import Room
-from projections.kernel.database.database import Database
+from domain.kernel.ports import ServiceNotes
 from projections.kernel.schema.migrate import Grant, Migration
 from projections.kernel.sql.partitions import DayTable
 from projections.log_store.log_store import Logbook
-
-if TYPE_CHECKING:
-    from fastapi import APIRouter
-
-
-def _routes() -> Sequence[APIRouter]:
-    from api.media import log
-
-    return (log.routes,)
-
-
-def _services(services: Services) -> Providers:
-    environment = services.environment
-    return {Logbook: lambda: Logbook(services.get(Database), environment.clock, machine=environment.machine)}
-
 
 LOG_STORE = Room(
     name="log_store",
@@ -35,6 +16,6 @@ LOG_STORE = Room(
     ),
     grants=(Grant("TABLE logbook", "SELECT, INSERT"), Grant("SEQUENCE logbook_numbers", "USAGE")),
     day_tables=(DayTable("logbook", "log_days"),),
-    routes=_routes,
-    services=_services,
+    routes=("api.media.log:routes",),
+    services={Logbook: "api.wiring.providers:logbook", ServiceNotes: Logbook},
 )

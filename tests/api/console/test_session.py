@@ -18,12 +18,13 @@ from api.http.errors import TooManyRequests
 from api.kernel.app import build
 from api.kernel.log import JsonFormatter, RequestLog
 from api.wiring.core import Core
-from api.wiring.services import ROUTES, authenticate, services
-from domain.kernel.encryption import KeyedHash, SecretCipher
+from api.wiring.services import ROUTES, authenticate
+from domain.kernel.encryption import KeyedHash
 from projections.client.console_sessions import MOST_OF_A_KEY
 from projections.log.idempotency import IdempotencyRecords
 from tests.api.asking import assert_problem, last, logged
 from tests.conftest import HandClock, assembled, introduce
+from tests.wired import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
@@ -145,7 +146,7 @@ async def test_a_session_does_not_outlive_a_key_that_expires(
 async def test_processes_share_sessions(
     browser: httpx.AsyncClient, second: Core, database_url: str, outbound: GuardedClient, tmp_path: Any
 ) -> None:
-    existing = services(second, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(tmp_path))
+    existing = services(second, outbound=outbound, files=MediaDirectory(tmp_path))
     other = assembled(second, existing, request_log=RequestLog(io.StringIO(), clock=second.clock), registry=second.registry)
     await log_in(browser)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(other), base_url=HERE, cookies=browser.cookies) as neighbour:

@@ -15,15 +15,16 @@ from api.engine.surface import ENGINE
 from api.http.app import Application
 from api.http.routing import routes_of
 from api.wiring.core import Core
-from api.wiring.services import ROUTES, services
+from api.wiring.services import ROUTES
 from domain.job.aggregate import Job
 from domain.job.values import Severity
-from domain.kernel.encryption import SecretCipher
+from domain.kernel.inside import Inside
 from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import Run
 from tests.api.engine.jobs_given import NEVER, do, request, start
 from tests.conftest import introduce
 from tests.domain.kernel.secrets_given import ADDRESSES, GIVEN, HARMLESS_ADDRESSES, TOKENS
+from tests.wired import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
@@ -41,7 +42,7 @@ SAYINGS = {
 def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
     """The services of the endpoints for a server with a public address."""
     files = MediaDirectory(media_root)
-    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, own_hosts=[OWN])
+    return services(inner, outbound=outbound, files=files, given={Inside: Inside([OWN])})
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from api.wiring.services import services
+from api.wiring.parts import RefusedTargets
 from domain.destination.targets import Target
-from domain.kernel.encryption import SecretCipher
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
 from tests.api.media.publishing import S3, add_destination
 from tests.conftest import introduce
 from tests.contract.target.memory import MemoryTarget
+from tests.wired import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports.targets import TargetFailed
+from workers.ports.targets import TargetFailed, Targets
 
 PATH = "/api/media/destination"
 PROPERTY = "/api/media/destinationproperty"
@@ -35,12 +35,9 @@ def services_by_type(
 ) -> dict[Any, Any]:
     return services(
         inner,
-        database_url,
-        SecretCipher(bytes(32)),
         outbound=outbound,
         files=MediaDirectory(media_root),
-        targets=target,
-        refused_targets={Target.FILESYSTEM: "has no root here"},
+        given={Targets: target, RefusedTargets: RefusedTargets({Target.FILESYSTEM: "has no root here"})},
     )
 
 

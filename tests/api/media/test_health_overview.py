@@ -11,7 +11,8 @@ from api.media.consumer import Consumer
 from api.media.health_figures import ProcessState
 from api.media.health_overview import SAMPLES, Overview
 from api.wiring.core import Core
-from api.wiring.rooms.health import overview
+from api.wiring.parts import Directories
+from api.wiring.providers import overview
 from projections.consumers.queries import ConsumerStatus
 from projections.job.queue import JobNumbers
 from tests.api.asking import add
@@ -27,7 +28,7 @@ class Seen(Overview):
     """The overview of a machine without a packager, of which a disk has little room below 10 bytes."""
 
     def __init__(self, inner: Core, free: Mapping[str, int]) -> None:
-        queries = overview(inner.database, {}, clock=inner.clock)._from
+        queries = overview(inner.database, Directories(), clock=inner.clock)._from
         super().__init__(queries, clock=inner.clock, free=lambda: free, missing=lambda: ["packager"], low=10, fresh=0.0)
 
 

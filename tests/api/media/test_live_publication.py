@@ -10,18 +10,17 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from api.wiring.services import services
 from domain.event.aggregate import MediaEvent
 from domain.event.values import AudioInput
-from domain.kernel.encryption import SecretCipher
 from tests.api.asking import UNKNOWN, add, assert_problem, last, topics
 from tests.api.media.publishing import add_destination
 from tests.conftest import HandClock
 from tests.contract.target.memory import MemoryLiveTarget
 from tests.projections.feeding import do
+from tests.wired import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports.targets import TargetFailed
+from workers.ports.targets import TargetFailed, Targets
 
 LIVE = "/api/media/livepublication"
 TRANSACTION = "0b1c2d3e-0000-4000-8000-000000000001"
@@ -39,9 +38,7 @@ def target() -> MemoryLiveTarget:
 def services_by_type(
     inner: Core, database_url: str, outbound: GuardedClient, media_root: Any, target: MemoryLiveTarget
 ) -> dict[Any, Any]:
-    return services(
-        inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=MediaDirectory(media_root), targets=target
-    )
+    return services(inner, outbound=outbound, files=MediaDirectory(media_root), given={Targets: target})
 
 
 async def live_event(http: httpx.AsyncClient, *, on_air: bool = True, streams: list[Any] | None = None) -> str:

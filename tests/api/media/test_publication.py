@@ -13,13 +13,10 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from api.wiring.rooms.publication import publication_handlers
-from api.wiring.services import services
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
 from domain.job.outcome import JobOutcome, OutcomeKind
 from domain.job.owners import OwnersOfRooms
-from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
 from domain.publication.handlers import PublicationHandlers, PublicationJobOwners, command_of
 from projections.event.queries import EventQueries
@@ -36,9 +33,10 @@ from tests.api.media.test_vod import put_file
 from tests.conftest import HandClock
 from tests.contract.target.memory import MemoryTarget
 from tests.domain.asset.memory_assets import AssetWorkflows
+from tests.wired import container, services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.ports.targets import TargetFailed
+from workers.ports.targets import TargetFailed, Targets
 from workers.publication.contents import TargetContents
 
 VOD, MEDIA = "/api/vodpublications", "/api/media/vodpublication"
@@ -57,7 +55,7 @@ def services_by_type(
 ) -> dict[Any, Any]:
     """With a workflow for uploads, which takes any parameters."""
     files = MediaDirectory(media_root)
-    existing = services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=target)
+    existing = services(inner, outbound=outbound, files=files, given={Targets: target})
     database, executor, records, vault = existing[Database], existing[CommandExecutor], existing[RecordQueries], existing[Vault]
     callbacks = JobCallbacks(vault, EventQueries(database), records, clock=clock, new_signing_secret=new_signing_secret)
     jobs = JobHandlers(
@@ -70,8 +68,7 @@ def services_by_type(
         owners=OwnersOfRooms(PublicationJobOwners()),
         clock=clock,
     )
-    contents = existing[TargetContents]
-    handlers = publication_handlers(database, executor, records=records, jobs=jobs, vault=vault, contents=contents, clock=clock)
+    handlers = container(inner, given={JobHandlers: jobs, TargetContents: existing[TargetContents]}).get(PublicationHandlers)
     return {**existing, PublicationHandlers: handlers}
 
 

@@ -17,13 +17,13 @@ from api.published.files import PublishedFiles
 from api.published.readers import Readers
 from api.published.viewers import Viewers
 from api.wiring.core import Core
-from api.wiring.services import services
+from api.wiring.parts import ServedMedia
 from domain.event.values import EventState
-from domain.kernel.encryption import SecretCipher
 from projections.event.queries import EventQueries
 from tests.conftest import assembled, introduce
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
+from tests.wired import services
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import PIECE, MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, root: Path) -> dict[Any, Any]:
     files = MediaDirectory(root)
-    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=files, media_served=files)
+    return services(inner, outbound=outbound, files=files, given={ServedMedia: ServedMedia(files)})
 
 
 async def event(http: httpx.AsyncClient, root: Path, *names: str, state: EventState = EventState.VOD_PUBLIC, **values: Any) -> str:

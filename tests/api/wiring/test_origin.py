@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from api.wiring.origin import ingest_headers
 from domain.channel.point_token import PointToken, Use, read_point_token
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
+from workers.kernel.point_tokens import PointTokens
 
 KEYS = IngestKeys(bytes(32))
 
 
 @pytest.mark.parametrize("below", ["", "/", "/video.m3u8", "/Streams(video.cmfv)", "?a=b"])
 def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None:
-    headers = ingest_headers("http://127.0.0.1:8080", KEYS, clock=system_clock)
-    [token] = headers(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
+    tokens = PointTokens(KEYS, system_clock, origin="http://127.0.0.1:8080")
+    [token] = tokens.headers(f"http://127.0.0.1:8080/origin/live/news{below}", 7).values()
     now = system_clock().timestamp()
     result = read_point_token(KEYS.present, token.removeprefix("Bearer "), point="news", now=now)
     assert isinstance(result, PointToken)
@@ -37,5 +37,5 @@ def test_a_point_of_the_origin_gets_the_token_of_the_session(below: str) -> None
     ],
 )
 def test_nobody_else_gets_one(url: str) -> None:
-    assert ingest_headers("http://127.0.0.1:8080", KEYS, clock=system_clock)(url, 7) == {}
-    assert ingest_headers(None, KEYS, clock=system_clock)(url, 7) == {}
+    assert PointTokens(KEYS, system_clock, origin="http://127.0.0.1:8080").headers(url, 7) == {}
+    assert PointTokens(KEYS, system_clock, origin=None).headers(url, 7) == {}

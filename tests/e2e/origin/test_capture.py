@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from api.wiring.origin import step_tokens
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 from tests.e2e.origin.conftest import Live
@@ -19,6 +18,7 @@ from tests.workers.job.counted import numbers
 from tests.workers.job.streamed import Streamed
 from workers.job.protocol import Failed
 from workers.job.step_process_pool import StepProcessPool
+from workers.kernel.point_tokens import PointTokens
 
 ALL = list(range(FRAMES))
 
@@ -26,7 +26,7 @@ ALL = list(range(FRAMES))
 @pytest.fixture(scope="module")
 async def studio(origin: Product, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Studio]:
     folder, keys = tmp_path_factory.mktemp("capture"), IngestKeys(bytes(range(32)))
-    tokens = step_tokens(origin.address, keys, clock=system_clock)
+    tokens = PointTokens(keys, system_clock, origin=origin.address).of_step
     hosts = StepProcessPool(media_root=folder / "media", allow=[], origin=origin.address, point_tokens=tokens)
     await hosts.start()
     yield Studio(hosts, folder / "media", Streamed.__new__(Streamed))

@@ -19,7 +19,6 @@ from prometheus_client import CollectorRegistry
 
 from api.kernel.log import RequestLog
 from api.wiring.core import Core
-from api.wiring.services import services
 from domain.kernel.encryption import EncryptedSecret, KeyRing, SecretCipher, fingerprint
 from domain.kernel.errors import DecryptionFailed, Refused, Unavailable
 from projections.kernel.database.database import Database
@@ -34,6 +33,7 @@ from tests.api.serving import NO_FILES
 from tests.conftest import assembled
 from tests.projections.content_key.issuing import KID, handlers_on, issue, issue_one, key_request, values
 from tests.projections.feeding import as_superuser
+from tests.wired import services
 from workers.adapters.outbound_http import GuardedClient
 
 OLD, NEW = bytes(32), bytes(31) + b"\1"
@@ -407,7 +407,7 @@ async def test_a_secret_that_is_sent_again_after_a_rotation_is_kept(
     await begun(database)
     count = await rotation(database).run(lambda _: None)
     assert count == len(before)
-    restarted = services(replace(inner, registry=CollectorRegistry()), database_url, AFTER, outbound=outbound, files=NO_FILES)
+    restarted = services(replace(inner, registry=CollectorRegistry()), cipher=AFTER, outbound=outbound, files=NO_FILES)
     app = assembled(inner, restarted, request_log=request_log, registry=CollectorRegistry())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url="http://media.test", headers=http.headers

@@ -14,16 +14,15 @@ from prometheus_client import CollectorRegistry
 
 from api.kernel.log import RequestLog
 from api.wiring.core import Core
-from api.wiring.services import services
-from domain.kernel.encryption import SecretCipher
 from tests.api.asking import add, topics
 from tests.conftest import assembled, introduce
+from tests.wired import services
 from tests.workers.job.engine import ENGINE, once, process
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
-from workers.ports.targets import TargetSettings
+from workers.ports.targets import Targets, TargetSettings
 
 ROLES = (*ENGINE, "outcomes", "assets")
 
@@ -106,7 +105,7 @@ async def production(
     targets = KnownTargets(lambda: GuardedClient(outbound_allow), settings=TargetSettings(filesystem_root))
     engine = process(conninfo, role, media_root=root, roles=roles, outbound_allow=outbound_allow, filesystem_root=filesystem_root)
     async with engine as inner:
-        container = services(inner, conninfo, SecretCipher(bytes(32)), outbound=outbound, files=files, targets=targets)
+        container = services(inner, outbound=outbound, files=files, given={Targets: targets})
         quiet = RequestLog(StringIO(), clock=inner.clock)
         app = assembled(inner, container, request_log=quiet, registry=CollectorRegistry())
         headers = {"API-KEY": key or await introduce(inner, "admin", "admin"), "client": "admin"}

@@ -6,41 +6,38 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from api.wiring.catalogue import RECORDS, WORKER_ROLES, followups, notified, owners
 from api.wiring.core import Core, core
-from api.wiring.media import media_files
-from api.wiring.rooms.publication import open_destination
+from api.wiring.parts import RefusedTargets
+from api.wiring.workers import workers_of
 from domain.job.aggregate import Job
 from domain.job.values import Submission
 from domain.kernel.clock import system_clock
 from domain.kernel.command import Command
-from domain.kernel.encryption import SecretCipher
-from domain.kernel.mapper import EventMapper
+from domain.kernel.encryption import IngestKeys
 from domain.kernel.ports import Invocation
 from domain.record.kinds.setting import Setting
 from domain.record.record import RegisterRecord
 from projections.job.queue import JobNumbers
-from projections.log_store.log_store import Logbook
-from projections.record.queries import RecordQueries
-from projections.vault.vault import Vault
 from tests.platform.waiting import pauses
+from tests.wired import container
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
-from workers.event.outcomes.policy import OwnerCommand
+from workers.event.outcomes.policy import OwnerCommand, OwnerCommands
 from workers.job.registry import installed
 from workers.job.step_processes import step_fork_server
+from workers.kernel.consumer_factory import Broker
 from workers.kernel.forked import ForkServer
-from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.point_tokens import PointTokens
+from workers.kernel.settings import Home, MediaPlace, OutboundRules, StepSettings
 from workers.ports.buckets import BucketAddress
 from workers.ports.outbound import DownloadLimits
-from workers.ports.targets import OpenDestination, ServiceAddresses, TargetSettings
-from workers.wiring import WorkerContext, Workers
+from workers.ports.targets import OpenDestination, ServiceAddresses, Targets, TargetSettings
 
 PLUGINS = str(Path(__file__).parents[2] / "plugins")
 SOON = 120.0
@@ -140,7 +137,7 @@ async def process(
     roles: Sequence[str] = ENGINE,
     steps: int = 4,
     lease: float = 30.0,
-    owners: Callable[[], Mapping[str, OwnerCommand]] = owners,
+    owners: Mapping[str, OwnerCommand] | None = None,
     outbound_allow: Sequence[Network] = (),
     media_bucket: BucketAddress | None = None,
     opens: OpenDestination | None = None,
@@ -151,47 +148,27 @@ async def process(
     inner = core(conninfo, role=role, clock=system_clock)
     outbound = GuardedClient(outbound_allow)
     settings = TargetSettings(filesystem_root, services or ServiceAddresses())
-    context = WorkerContext(
-        database=inner.database,
-        log_watcher=inner.log_watcher,
-        streams=inner.streams,
-        mapper=EventMapper(inner.catalogue),
-        executor=inner.executor,
-        metrics=WorkerMetrics(inner.registry),
-        notified=notified,
-        owners=owners,
-        followups=followups,
-        records=RecordQueries(inner.database, RECORDS),
-        vault=Vault(inner.database, SecretCipher(bytes(32))),
-        logbook=Logbook(inner.database, inner.clock, machine="here"),
-        outbound=outbound,
-        connections=outbound,
-        clock=inner.clock,
-        kafka=None,
-        kinds=frozenset(),
-        relayed=frozenset(),
-        home=media_root,
-        media_root=media_root,
-        files=media_files(media_root, media_bucket),
-        own_origin=None,
-        ingest_headers=lambda url, session: {},
-        step_tokens=lambda parameters: {},
-        outbound_allow=outbound_allow,
-        downloads=DownloadLimits(),
-        steps=steps,
-        lease=lease,
-        drain=0.2,
-        host="here",
-        public_host="media.example",
-        version="0",
-        media_bucket=media_bucket,
-        open_destination=open_destination if opens is None else lambda _: opens,
-        targets=KnownTargets(lambda: GuardedClient(outbound_allow), settings=settings),
-        target_settings=settings,
-    )
+    given = {
+        Broker: None,
+        GuardedClient: outbound,
+        Home: Home(media_root),
+        MediaPlace: MediaPlace(media_root, media_bucket),
+        OutboundRules: OutboundRules(outbound_allow),
+        DownloadLimits: DownloadLimits(),
+        PointTokens: PointTokens(IngestKeys(bytes(32)), inner.clock, origin=None),
+        RefusedTargets: RefusedTargets(),
+        StepSettings: StepSettings(steps, lease, 0.2),
+        Targets: KnownTargets(lambda: GuardedClient(outbound_allow), settings=settings),
+        TargetSettings: settings,
+    }
+    wired = container(inner, given=given)
+    if opens is not None:
+        wired.give(OpenDestination, opens)
+    if owners is not None:
+        wired.give(OwnerCommands, OwnerCommands(inner.executor, owners=owners))
     with plugins():
-        context = replace(context, step_server=_step_server(tuple(sys.path)))
-        workers = Workers(context, {name: WORKER_ROLES[name].make for name in roles})
+        wired.give(ForkServer, _step_server(tuple(sys.path)))
+        workers = workers_of(wired, roles, permanent=False)
         await inner.start()
         try:
             await workers.start()

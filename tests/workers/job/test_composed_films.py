@@ -8,9 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring.catalogue import RECORDS
-from api.wiring.job_handlers import job_handlers
-from api.wiring.rooms.composition import handlers_of
 from domain.composition.handlers import CompositionHandlers, NewComposition
 from domain.composition.row import CompositionRow
 from domain.composition.values import CompositionKind, CompositionState, Item, ItemType, Playlist
@@ -18,14 +15,12 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.ports import EventRow
 from domain.event.values import EventState, Mp4State
 from domain.job.values import JobState
-from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
 from projections.asset.queries import AssetQueries
 from projections.composition.queries import CompositionQueries
 from projections.event.queries import EventQueries
 from projections.job.queue import JobNumbers
-from projections.record.queries import RecordQueries
-from projections.vault.vault import Vault
+from tests.wired import container
 from tests.workers.job.composing import event, source
 from tests.workers.job.counted import numbers
 from tests.workers.job.engine import ENGINE, Engine, once, process
@@ -62,10 +57,7 @@ async def engine(database_url: str, migrated: Migrated, root: Path) -> AsyncIter
 
 @pytest.fixture
 def handlers(engine: Engine) -> CompositionHandlers:
-    inner = engine.inner
-    records, vault = RecordQueries(inner.database, RECORDS), Vault(inner.database, SecretCipher(bytes(32)))
-    jobs = job_handlers(inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock)
-    return handlers_of(inner.database, inner.executor, records=records, jobs=jobs, clock=inner.clock)
+    return container(engine.inner).get(CompositionHandlers)
 
 
 def playlist(*parts: int, name: str = "Evening") -> Playlist:

@@ -10,18 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from api.wiring.catalogue import RECORDS
-from api.wiring.job_handlers import job_handlers
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Mp4State
-from domain.job.handlers import NewJob
-from domain.kernel.encryption import SecretCipher
+from domain.job.handlers import JobHandlers, NewJob
 from domain.kernel.ports import Invocation
 from projections.job.queue import JobNumbers
-from projections.record.queries import RecordQueries
-from projections.vault.vault import Vault
 from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
+from tests.wired import container
 from tests.workers.job.counted import film, numbers, tool
 from tests.workers.job.engine import ENGINE, Engine, once, process
 from tests.workers.job.packaging import published
@@ -52,8 +48,7 @@ def root(tmp_path: Path) -> Path:
 async def submit(engine: Engine) -> int:
     """Submit a job as a client does."""
     inner = engine.inner
-    records, vault = RecordQueries(inner.database, RECORDS), Vault(inner.database, SecretCipher(bytes(32)))
-    handlers = job_handlers(inner.database, inner.executor, streams=inner.streams, records=records, vault=vault, clock=inner.clock)
+    handlers = container(inner).get(JobHandlers)
     parameters = {"content_id": str(EVENT), "file": "in/film.mkv", "publish": True}
     return (
         await handlers.submit_job(NewJob(client="studio", workflow="vod_ingest", parameters=parameters), invocation=ADMIN)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 from asyncio import Event
-from typing import cast
 from uuid import UUID
 
 import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.rooms.publication import carry_out_by_kind, live_publication_handlers, publication_handlers
+from api.wiring.parts import RefusedTargets
 from domain.destination.handlers import DestinationHandlers
 from domain.destination.targets import Target
 from domain.job.handlers import JobHandlers
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.mapper import EventMapper
-from domain.kernel.ports import Invocation
+from domain.kernel.ports import Invocation, ServiceNotes
 from domain.publication.aggregate import Publication
+from domain.publication.handlers import PublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers
 from domain.publication.values import PublicationKind, PublicationText
 from domain.record.configured import SentConfiguration
 from domain.record.handlers import RecordHandlers
@@ -38,14 +39,15 @@ from tests.conftest import HandClock
 from tests.contract.target.memory import MemoryTarget
 from tests.domain.memory import MemoryNotes
 from tests.projections.feeding import do
+from tests.wired import container
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
-from workers.ports.targets import TargetFailed
-from workers.publication.contents import TargetContents
-from workers.publication.following import EventFollowing, OpenedLiveTargets
+from workers.ports.targets import TargetFailed, Targets
+from workers.publication.following import EventFollowing
 from workers.publication.policy import CONSUMER, Removals, SyndicationOrders
+from workers.publication.role import SyndicationCommands
 from workers.publication.trial import TargetTrials, UploadOpening
 
 DESTINATION = UUID(int=501)
@@ -100,24 +102,18 @@ def destinations_of(inner: Core, target: MemoryTarget) -> DestinationHandlers:
 
 
 async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes | None = None) -> None:
-    records, vault = kept_in(inner)
-    contents = TargetContents(target, records, destinations=destinations_of(inner, target), vault=vault)
-    handlers = publication_handlers(
-        inner.database,
-        inner.executor,
-        records=records,
-        jobs=cast("JobHandlers", None),  # nothing is uploaded here
-        vault=vault,
-        contents=contents,
-        clock=inner.clock,
-    )
-    live = live_publication_handlers(
-        inner.database, inner.executor, records=records, vault=vault, contents=contents, outbound=OUTBOUND, clock=inner.clock
-    )
+    given = {
+        GuardedClient: OUTBOUND,
+        JobHandlers: None,  # nothing is uploaded here
+        RefusedTargets: RefusedTargets(),
+        ServiceNotes: notes or MemoryNotes(),
+        Targets: target,
+    }
+    services = container(inner, given=given)
+    handlers, live = services.get(PublicationHandlers), services.get(LivePublicationHandlers)
     removals = Removals(handlers, live, inner.streams, clock=inner.clock, lease=LEASE)
-    targets = OpenedLiveTargets(contents)
-    following = EventFollowing(inner.executor, live, inner.streams, targets=targets, notes=notes or MemoryNotes())
-    worker = OrderWorker(Orders(inner.database, CONSUMER), carry_out_by_kind(removals, following), waker=Waker())
+    commands = SyndicationCommands(removals, services.get(EventFollowing))
+    worker = OrderWorker(Orders(inner.database, CONSUMER), commands.carry_out, waker=Waker())
     await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
     while await worker.carry_out():
         pass

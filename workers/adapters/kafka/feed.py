@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -176,3 +177,16 @@ class KafkaFeed:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.end(*([reading.close] if reading else []))
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaBroker:
+    """The brokers of Kafka: implements `workers.kernel.consumer_factory.Broker`."""
+
+    connection: KafkaConnection
+    database: Database
+
+    def feed(self, kinds: frozenset[str], *, past: LogFeed, consumer: str | None) -> KafkaFeed:
+        topics = Topics()
+        group = None if consumer is None else topics.group(consumer)
+        return KafkaFeed(self.connection, topics, database=self.database, past=past, kinds=kinds, group=group)

@@ -13,14 +13,14 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from api.wiring.services import services
-from domain.kernel.encryption import SecretCipher
+from api.wiring.parts import ServiceTemplates
 from domain.provision.desired import Desired
 from domain.provision.values import Deployment
 from tests.api.asking import assert_problem, last
 from tests.api.serving import NO_FILES
 from tests.conftest import NOON
 from tests.contract.provisioner.stages import QUICK, install
+from tests.wired import services
 from tests.workers.job.engine import once
 from tests.workers.provision.foreign_service import KEY, SECRET, serving
 from tests.workers.provision.site import A, Notes
@@ -40,7 +40,7 @@ PATH = "/api/provision/callback/aws/0123456789abcdef"
 def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, tmp_path: Path) -> dict[Any, Any]:
     install(tmp_path / "aws", url="https://provisioner.example", key=KEY, callbackSecret=SECRET)
     install(tmp_path / "silent", url="https://provisioner.example", key=KEY)
-    return services(inner, database_url, SecretCipher(bytes(32)), outbound=outbound, files=NO_FILES, templates=tmp_path)
+    return services(inner, outbound=outbound, files=NO_FILES, given={ServiceTemplates: ServiceTemplates(tmp_path)})
 
 
 async def call(

@@ -12,22 +12,18 @@ from uuid import UUID
 
 import pytest
 
-from api.wiring.catalogue import RECORDS
-from api.wiring.job_handlers import job_handlers
 from domain.asset.values import AssetState, AssetType
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd
-from domain.job.handlers import NewJob
-from domain.kernel.encryption import SecretCipher
+from domain.job.handlers import JobHandlers, NewJob
 from domain.kernel.ports import Invocation
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from projections.asset.queries import AssetQueries
 from projections.job.queue import JobNumbers
-from projections.record.queries import RecordQueries
-from projections.vault.vault import Vault
+from tests.wired import container
 from tests.workers.job.counted import film, numbers
 from tests.workers.job.engine import ENGINE, Engine, once, process
 from tests.workers.job.origin import Origin
@@ -49,14 +45,7 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
 
 async def submitted(engine: Engine, workflow: str, **parameters: Any) -> None:
     inner = engine.inner
-    handlers = job_handlers(
-        inner.database,
-        inner.executor,
-        streams=inner.streams,
-        records=RecordQueries(inner.database, RECORDS),
-        vault=Vault(inner.database, SecretCipher(bytes(32))),
-        clock=inner.clock,
-    )
+    handlers = container(inner).get(JobHandlers)
     given = {"content_id": str(EVENT), **parameters}
     await handlers.submit_job(NewJob(client="admin", workflow=workflow, parameters=given), invocation=ME)
     assert (await event(engine)).details.state is EventState.VOD_INGESTING

@@ -25,7 +25,7 @@ Migrated = tuple[str, str | None]
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
     roles = (*ENGINE, "outcomes")
-    async with process(database_url, migrated[1], media_root=tmp_path, roles=roles, owners=lambda: {Room.KIND: rename}) as inner:
+    async with process(database_url, migrated[1], media_root=tmp_path, roles=roles, owners={Room.KIND: rename}) as inner:
         yield Engine(inner, JobNumbers(inner.database))
 
 

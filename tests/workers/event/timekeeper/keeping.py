@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from api.wiring.rooms.composition import handlers_of
 from domain.composition.handlers import CompositionHandlers, CompositionJobOwners
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState
@@ -34,6 +33,7 @@ from tests.conftest import HandClock
 from tests.domain.asset.memory_assets import AssetWorkflows
 from tests.projections.feeding import do, event
 from tests.projections.log.helpers import rows
+from tests.wired import container
 from tests.workers.provision.provisioned import Provisioning
 from tests.workers.webhook.sender.sending import until
 from workers.event.timekeeper import Timekeeper
@@ -56,7 +56,7 @@ def composition_handlers(core: Core) -> CompositionHandlers:
         owners=OwnersOfRooms(CompositionJobOwners()),
         clock=core.clock,
     )
-    return handlers_of(core.database, core.executor, records=records, jobs=jobs, clock=core.clock)
+    return container(core, given={JobHandlers: jobs}).get(CompositionHandlers)
 
 
 @dataclass

@@ -1,0 +1,45 @@
+"""The role `timekeeper`: starts and stops Events by their schedule, and has their infrastructure provisioned and terminated and
+their films made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.composition.aggregate import Composition
+from domain.composition.handlers import CompositionHandlers
+from domain.event.aggregate import MediaEvent
+from domain.kernel.ports import Executor, ServiceNotes
+from domain.provision.handlers import ProvisionHandlers
+from projections.event.due import DueEvents
+from projections.kernel.database.database import Database
+from workers.event.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
+from workers.kernel.consumer_factory import ConsumerFactory
+from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.wakeups import Waker, WakeupHub
+from workers.kernel.worker import Worker
+
+
+def timekeeper(
+    consumers: ConsumerFactory,
+    database: Database,
+    *,
+    executor: Executor,
+    provisions: ProvisionHandlers,
+    compositions: CompositionHandlers,
+    notes: ServiceNotes,
+    metrics: WorkerMetrics,
+) -> Sequence[Worker]:
+    waker, kinds = Waker(), frozenset({MediaEvent.KIND, Composition.KIND})
+    wakeups = WakeupHub(consumers.signal(kinds, topics=CHANGES_TIMES, on_air=True))
+    wakeups.follow(lambda streams: waker.wake() if streams else None)
+    timekeeper = Timekeeper(
+        DueEvents(database),
+        executor,
+        provisions=provisions,
+        compositions=compositions,
+        notes=notes,
+        leases=consumers.leases(CONSUMER),
+        waker=waker,
+        metrics=metrics,
+    )
+    return [wakeups, timekeeper]
