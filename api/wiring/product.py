@@ -34,13 +34,12 @@ from api.wiring.assembly import services_of
 from api.wiring.container import Container
 from api.wiring.core import Core
 from api.wiring.origin import live_origin
-from api.wiring.parts import Directories, ServedMedia
+from api.wiring.parts import ServedMedia
 from api.wiring.quiet import order_quiet
 from api.wiring.services import PROVIDERS, ROUTES, authenticate, services_by_type
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import cookie_problem
 from api.wiring.siblings import Alone, Siblings
-from api.wiring.space import free_space
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared_core, workers_of
@@ -59,6 +58,7 @@ from projections.log.idempotency import IdempotencyRecords
 from projections.publishing_point.own_points import OwnPoints
 from projections.publishing_point.points import ChannelPointsReader
 from projections.record.queries import RecordQueries
+from workers.adapters.free_space import FreeSpace
 from workers.adapters.keyfiles import first_secret_file
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.fair_places import FairPlaces, PlacesInUse
@@ -110,7 +110,7 @@ class Product:
         self._started.callback(self._request_log.flush)
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
-        space = free_space(self.core, self._services.get(Directories))
+        space = self._services.get(FreeSpace)
         self._started.push_async_callback(space.stop)
         await space.start()
         self._started.push_async_callback(self._write_last_use)

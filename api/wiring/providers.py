@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from prometheus_client import CollectorRegistry
+
 from api.wiring.catalogue import AGGREGATES, DAY_TABLES, RECORDS, RELAYED, REMOVALS, notified, owners
 from api.wiring.container import Container
 from api.wiring.parts import Directories, RefusedTargets, ServiceTemplates
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from domain.record.ports import RecordReader
     from domain.webhook.naming import NewSigningSecret
     from workers.adapters.ffmpeg import Ffmpeg
+    from workers.adapters.free_space import FreeSpace
     from workers.adapters.item_cache import ItemCache
     from workers.adapters.kafka.feed import KafkaBroker
     from workers.adapters.outbound_http import GuardedClient
@@ -534,3 +537,12 @@ def verdicts(directories: Directories) -> Verdicts | None:
     from workers.adapters.program_verdicts import Verdicts
 
     return Verdicts(directories.paths["home"]) if "home" in directories.paths else None
+
+
+def free_space(database: Database, directories: Directories, *, registry: CollectorRegistry) -> FreeSpace:
+    """Return the free space of the directories, which the breaker of the database reports as the cause of an outage."""
+    from workers.adapters.free_space import FreeSpace
+
+    space = FreeSpace(directories.paths, registry=registry)
+    database.availability.explain = space.shortage
+    return space

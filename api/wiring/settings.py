@@ -18,7 +18,7 @@ from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from api.wiring import kafka_settings, parsers
+from api.wiring import parsers
 from api.wiring.parsers import Network, stripped, whole_number
 from api.wiring.settings_checks import CLIENT_VARIABLES, PREFIX, check_bucket, check_kafka, first_error, variable_name
 from api.wiring.tracing import Tracing, tracing
@@ -93,6 +93,8 @@ HOME = "./.medialedger"
 _SERVICES = ServiceAddresses()
 _NO_ARGUMENTS: Mapping[str, str] = MappingProxyType({})
 LOG_FORMATS = ("auto", "json", "text")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -186,11 +188,11 @@ class Settings(BaseSettings):
         description="Kafka brokers, host:port separated by commas; consumers then read from Kafka. "
         "Empty: they read the event log itself",
     )
-    kafka_security_protocol: Annotated[str, stripped(parsers.one_of(kafka_settings.PROTOCOLS))] = Field(
-        "PLAINTEXT", description=f"protocol of connections to Kafka: one of {', '.join(kafka_settings.PROTOCOLS)}"
+    kafka_security_protocol: Annotated[str, stripped(parsers.one_of(_PROTOCOLS))] = Field(
+        "PLAINTEXT", description=f"protocol of connections to Kafka: one of {', '.join(_PROTOCOLS)}"
     )
-    kafka_sasl_mechanism: Annotated[str | None, stripped(parsers.one_of(kafka_settings.MECHANISMS))] = Field(
-        None, description=f"for SASL_…: one of {', '.join(kafka_settings.MECHANISMS)}"
+    kafka_sasl_mechanism: Annotated[str | None, stripped(parsers.one_of(_MECHANISMS))] = Field(
+        None, description=f"for SASL_…: one of {', '.join(_MECHANISMS)}"
     )
     kafka_username: str | None = Field(None, description="for SASL_…")
     kafka_password: SecretStr | None = Field(None, description="for SASL_…")
@@ -453,7 +455,20 @@ class Settings(BaseSettings):
     @property
     def kafka(self) -> KafkaConnection | None:
         """The connection to Kafka; None if there is no broker."""
-        return kafka_settings.connection(self)
+        if self.kafka_bootstrap_servers is None:
+            return None
+        return KafkaConnection(
+            self.kafka_bootstrap_servers,
+            security_protocol=self.kafka_security_protocol,
+            sasl_mechanism=self.kafka_sasl_mechanism,
+            username=self.kafka_username,
+            password=self.kafka_password.get_secret_value() if self.kafka_password is not None else None,
+            ca_file=self.kafka_ca_file,
+            certificate_file=self.kafka_certificate_file,
+            key_file=self.kafka_key_file,
+            replication_factor=self.kafka_replication_factor,
+            min_in_sync_replicas=self.kafka_min_in_sync_replicas,
+        )
 
     @property
     def database_limits(self) -> PoolLimits:

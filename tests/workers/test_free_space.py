@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry
 from api.cli.main import main
 from api.wiring.core import Core
 from api.wiring.parts import directories
+from api.wiring.providers import free_space
 from api.wiring.settings import Settings
-from api.wiring.space import free_space
 from projections.kernel.sizes import MIB
 from tests.projections.log.helpers import until
 from workers.adapters.free_space import FreeSpace, free_bytes
@@ -63,7 +63,7 @@ async def test_it_looks_again_and_again(caplog: pytest.LogCaptureFixture) -> Non
 
 
 async def test_the_breaker_of_a_process_names_the_cause(inner: Core, tmp_path: Path) -> None:
-    space = free_space(inner, directories(Settings.from_env({"MEDIALEDGER_HOME": str(tmp_path)})))
+    space = free_space(inner.database, directories(Settings.from_env({"MEDIALEDGER_HOME": str(tmp_path)})), registry=inner.registry)
     assert inner.database.availability.explain == space.shortage
     for directory in ("home", "media", "database"):
         assert inner.registry.get_sample_value("medialedger_free_bytes", {"directory": directory})

@@ -16,15 +16,14 @@ from api.cli.run.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, of_process, snapshot
 from api.wiring.assembly import services_of
 from api.wiring.catalogue import WORKER_ROLES
-from api.wiring.parts import Directories
 from api.wiring.quiet import order_quiet
 from api.wiring.settings import Settings
-from api.wiring.space import free_space
 from api.wiring.startup import StartError
 from api.wiring.tracing import tracer
 from api.wiring.upgrade import Finisher
 from api.wiring.workers import prepared_core, workers_of
 from domain.kernel.ports import Invocation
+from workers.adapters.free_space import FreeSpace
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.quiet import QuietMode
 
@@ -87,7 +86,7 @@ async def work(
     for kind in (QuietMode, GuardedClient):
         container.give(kind, container[kind])
     workers = workers_of(container, names)
-    finisher, space = Finisher(inner.database, owner=owner), free_space(inner, container.get(Directories))
+    finisher, space = Finisher(inner.database, owner=owner), container.get(FreeSpace)
     stopped = retire or asyncio.Event()
     try:
         await inner.start()
