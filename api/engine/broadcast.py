@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from api.engine.surface import Strangers
 from api.guards.seats import OwnSeats, Seats
-from api.http.sse import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
+from api.kernel.subscribers import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
 from domain.kernel.errors import Unavailable
 from domain.kernel.inside import Inside
 from projections.kernel.background_task import BackgroundTask

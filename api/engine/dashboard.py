@@ -12,11 +12,10 @@ from api.engine.client_filter import ClientFilter
 from api.engine.requests import DashboardQuery, FormerPageQuery
 from api.engine.responses import Dashboard, DashboardCounts, LiveDashboard
 from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
-from api.http.response import Response
+from api.http.response import EVENT_STREAM, Response
 from api.http.routing import OPEN, Service, rules
-from api.http.sse import event_stream
-from api.http.streaming import EVENT_STREAM
 from api.kernel.request import Request
+from api.kernel.subscribers import event_stream
 from domain.kernel.errors import Malformed
 from domain.record.kinds.setting import EngineSettings
 from projections.job.board import Board, BoardQueries

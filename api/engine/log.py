@@ -16,12 +16,11 @@ from api.engine.requests import EngineModel
 from api.engine.responses import LogRecord
 from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
 from api.guards.seats import OwnSeats, Seats
-from api.http.response import Response
+from api.http.response import EVENT_STREAM, Response
 from api.http.routing import OPEN, Service, rules
-from api.http.sse import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
-from api.http.streaming import EVENT_STREAM
 from api.kernel.pages import next_link
 from api.kernel.request import Request
+from api.kernel.subscribers import AWAY, BEAT, END, SILENCE, SubscriberLimit, event_stream, frame
 from api.kernel.wire import Between, Integer
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL

@@ -23,28 +23,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.guards.large_bodies import LargeBodies
 from api.guards.unsent import UnsentBodies
 from api.http.body import Disconnected
-from api.http.caching import NOSNIFF, UP_TO_THE_RESPONSE, Caching, caching_of
 from api.http.cross_origin import CrossOrigin
-from api.http.docs_page import docs_router
 from api.http.endpoint import Endpoint
 from api.http.errors import FailureOf, HttpError, MethodNotAllowed, NoSuchPath, failure_of
+from api.http.headers import FOR_ITS_CALLER, NOSNIFF, NOT_STORED, UP_TO_THE_RESPONSE
 from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
 from api.http.openapi import ApiDescription, corrected
 from api.http.parsing import JsonParser, invalid, parse_json
 from api.http.path_trie import PathTrie, parameter_names
-from api.http.preflight import preflight
 from api.http.request import SCOPE, Caller, Request
-from api.http.response import Document, Response
+from api.http.response import Document, OpenStreams, Response
 from api.http.routing import Respond, Route
-from api.http.streaming import OpenStreams
 from api.http.surface import Surface
 
 Hook = Callable[[], Awaitable[None]]
 Services = Mapping[Any, object]
 _ENTRY = "medialedger.entry"
 _STARTED = "medialedger.started"
-"""In the scope: the response has begun."""
+"""The key of a flag in the scope: the response has begun."""
 _logger = logging.getLogger("medialedger.http")
 
 
@@ -71,13 +68,13 @@ class RequestSpan(Protocol):
 
 
 class RequestSpans(Protocol):
-    """Begins the span of a request, or none. `known`: there is a route for it."""
+    """Begins the span of a request, or none. `has_route` is False for an unknown path or method."""
 
-    def begin(self, request: Request, surface: Surface, *, known: bool) -> RequestSpan | None: ...
+    def begin(self, request: Request, surface: Surface, *, has_route: bool) -> RequestSpan | None: ...
 
 
 class Entry:
-    """What one application does at one path with one method: a route of it, or the error where there is none."""
+    """An application's part for one path and method: a route of it, or the error where there is none."""
 
     __slots__ = ("app", "bound", "caching", "cross_origin", "meter", "names", "path", "route", "streamed_body", "surface")
 
@@ -93,7 +90,7 @@ class Entry:
     ) -> None:
         self.app = app
         self.bound: Endpoint | None = None
-        """What answers in the place of `app` where FastAPI is not needed."""
+        """The endpoint that is called in the place of `app` where FastAPI is not needed."""
         self.path = path
         self.surface = surface
         self.meter = meter
@@ -102,9 +99,11 @@ class Entry:
         self.names = () if route is None else parameter_names(route.path)
         mine = route if isinstance(route, Route) else None
         self.streamed_body = mine is not None and mine.rules.streamed_body
-        self.caching: Caching = UP_TO_THE_RESPONSE
-        if mine is not None:
-            self.caching = caching_of(protected=bool(mine.permission.roles), stored=mine.stored and surface.stored)
+        self.caching = UP_TO_THE_RESPONSE
+        if mine is not None and not (mine.stored and surface.stored):
+            self.caching = NOT_STORED
+        elif mine is not None and mine.roles:
+            self.caching = FOR_ITS_CALLER
 
     def failing(self, error: Exception) -> Entry:
         """Return the same entry with an application that raises an error."""
@@ -211,9 +210,10 @@ def _failing(kind: Callable[..., HttpError], *arguments: str) -> ASGIApp:
 
 def _preflight(rule: CrossOrigin, routes: Mapping[str, Route]) -> ASGIApp:
     """Return the application that answers OPTIONS. It needs no key: browsers send none before they know that they may."""
+    headers = {method: route.headers_read for method, route in routes.items()}
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await preflight(scope[SCOPE], rule, routes=routes)(scope, receive, send)
+        await rule.preflight(scope[SCOPE], headers)(scope, receive, send)
 
     return answer
 
@@ -245,8 +245,8 @@ class Exchange:
         request.path = entry.path
         if application.public_url:
             request.reached_as(application.public_url)
-        known = entry.route is not None
-        span = None if application.spans is None else application.spans.begin(request, entry.surface, known=known)
+        has_route = entry.route is not None
+        span = None if application.spans is None else application.spans.begin(request, entry.surface, has_route=has_route)
         if entry.streamed_body:
             request.pieces = Pieces(receive, scope, stopping=application.streams.ended)
         status, is_head = 0, scope["method"] == "HEAD"
@@ -471,7 +471,7 @@ def build(
     """Return an application with these routers. `fallback` renders errors of paths outside every surface. Names of metrics begin
     with the name in `title`."""
     application = Application(services=services, fallback=fallback, title=title, **options)
-    for router in (*routers, docs_router(fallback)):
+    for router in routers:
         application.router.routes.extend(router.routes)
     application.trie.prepare()
     return application

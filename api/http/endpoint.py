@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from api.guards.large_bodies import LargeBodies, is_large
 from api.http.errors import BadRequest, FieldError
-from api.http.header_lists import preference, whole
+from api.http.headers import preference, whole
 from api.http.parsing import JsonParser, Validator
 from api.http.request import IDEMPOTENCY_KEY, PREFER, SCOPE, Request
 from api.http.response import Response

@@ -74,8 +74,8 @@ class Validator:
         try:
             return self._validate(data)
         except ValidationError as error:
-            found = [(entry, entry["loc"]) for entry in error.errors(include_url=False, include_input=False)]
-            raise _bad_request(found, data, where=self._where) from None
+            entries = [(entry, entry["loc"]) for entry in error.errors(include_url=False, include_input=False)]
+            raise _bad_request(entries, data, where=self._where) from None
 
 
 def invalid(error: RequestValidationError) -> BadRequest:

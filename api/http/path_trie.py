@@ -36,7 +36,7 @@ class PathTrie(Generic[T]):
         self._reserved: set[str] = set()
 
     def add(self, template: str, leaf: T, *, any_case: bool = False) -> T:
-        """The leaf of the template: the given one, or the one that is there already."""
+        """Add a template, and return its leaf: the given leaf, or that of an earlier call."""
         node = self._root
         segments = split_template(template)
         rest = segments.pop() if segments and segments[-1].endswith(":path}") else None
@@ -60,11 +60,11 @@ class PathTrie(Generic[T]):
         return node.leaf
 
     def reserve(self, segment: str) -> None:
-        """`/api/speke` never matches `/{client_name}/speke`."""
+        """Reserve a first segment: `/api/speke` then never matches `/{client_name}/speke`."""
         self._reserved.add(segment)
 
     def find(self, raw_path: bytes) -> tuple[T | None, list[str]]:
-        """The leaf, and the values of its parameters, percent-decoded once. One trailing slash does not count."""
+        """Return the leaf, and the values of its parameters, percent-decoded once. One trailing slash does not count."""
         leaf = self._exact.get(raw_path)
         if leaf is not None:
             return leaf, _NO_VALUES
@@ -100,8 +100,8 @@ def _walk(node: _Node[T], segments: list[str], depth: int, values: list[str]) ->
 
 
 def _split(raw_path: bytes) -> list[str]:
-    """Split first, decode after: an escaped slash belongs to its segment. Bytes that are not UTF-8 become lone surrogates, which
-    the check of the parameter refuses."""
+    """Split a path, and then decode its segments, so that an escaped slash belongs to its segment. Bytes that are not UTF-8 become
+    lone surrogates, which the check of the parameter refuses."""
     if b"%" not in raw_path and raw_path.isascii():
         segments = raw_path.decode("ascii").split("/")
     else:

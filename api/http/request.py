@@ -18,7 +18,7 @@ from api.http.incoming import Pieces
 
 Scope = MutableMapping[str, Any]
 SCOPE: Final = "medialedger.request"
-"""In the scope: the request of the exchange."""
+"""The key of the request in the scope of its exchange."""
 _VERSION: Final = regex(rb"([0-9]{1,19})(?:[-.][0-9a-f]{8})?")
 IDEMPOTENCY_KEY: Final = b"idempotency-key"
 IF_MATCH: Final = b"if-match"
@@ -44,7 +44,7 @@ ANONYMOUS: Final = Caller("anonymous", frozenset())
 
 
 class Request(requests.Request):
-    """One HTTP request. It holds an API key in its headers, so never log it."""
+    """A request of HTTP. It has an API key in its headers, so it is never logged."""
 
     path: str = ""
     """The route's template, such as `/api/event/{id}`: safe to log, unlike the sent path."""

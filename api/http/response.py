@@ -1,8 +1,13 @@
-"""The response that an endpoint returns, its encoding, and how it is sent: 304, compressed, in one piece or as a stream."""
+"""The response that an endpoint returns, and how it is sent: as 304, compressed, in one piece or as a stream.
+
+Compression and its entity tags: docs/explanation/http.md#compression."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Mapping
+import asyncio
+import logging
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,22 +19,37 @@ from starlette.types import Receive, Scope, Send
 
 from api.guards.application import REASON
 from api.guards.unsent import PIECE
-from api.http import content_coding as coding
-from api.http.header_lists import entity_tags, is_any, whole
+from api.http.headers import accepts_gzip, entity_tags, is_any, whole
 from api.http.request import IF_NONE_MATCH, SCOPE, Request
-from api.http.streaming import close_stream
 
+EVENT_STREAM: Final = "text/event-stream"
+_ACCEPT_ENCODING: Final = b"accept-encoding"
+_SMALLEST: Final = 1024
+"""The size in bytes up to which a body is not compressed, since it fits into one packet anyway."""
+_LONG: Final = 32_768
+"""The size in bytes from which a body is compressed in a thread, since it takes more than about a millisecond."""
+_GZIP: Final = 31
+"""zlib's code of the gzip format."""
+_LEVEL: Final = 5
+_COMPRESSIBLE: Final = frozenset(
+    {
+        *("application/json", "application/x-ndjson", "application/xml", "application/javascript", "application/dash+xml"),
+        *("application/problem+json", "application/smil+xml", "application/vnd.apple.mpegurl", "image/svg+xml"),
+    }
+)
+_logger = logging.getLogger("medialedger.http")
 JSON_TYPE = "application/json"
 HTML: Final = "text/html; charset=utf-8"
 SCRIPT: Final = "text/javascript; charset=utf-8"
 STYLE: Final = "text/css; charset=utf-8"
 _JSON_HEADER = (b"content-type", b"application/json")
 NO_STALE_COPY = (("cache-control", "no-cache"),)
-"""The header of a copy that is used only after its server was asked whether it is still right, as If-None-Match does."""
+"""The header of a response whose copies are used only after a check by If-None-Match."""
 _NO_STREAMS = (dict, bytes, list, type(None))
 _RESERVED = ":/?#[]@!$&'()*+,;=%"
 _BODYLESS: Final = (204, 304)
 _READS: Final = ("GET", "HEAD")
+_OF_FILES: Final = frozenset((b"content-encoding", b"accept-ranges", b"content-range"))
 _OF_304: Final = (b"cache-control", b"content-security-policy", b"etag", b"link", b"vary")
 Pairs = tuple[tuple[str, str], ...]
 
@@ -52,9 +72,9 @@ class Response(responses.Response):
     """A response of JSON, of bytes, or of a stream.
 
     `content` is any object that JSON can hold, finished bytes, a stream of bytes, or `None` for no body (`b"null"` is JSON's null).
-    `settled`: `etag` alone identifies the body, which shows nothing that changes without it, such as the names of other records;
-    the tag of another body that is read has its checksum after it. `reason` are the words of the status line where they are others
-    than those of the status. `document` keeps the body in gzip, where it is the same for all requests."""
+    `settled` says that `etag` alone identifies the body, which shows nothing that changes without it, such as the names of other
+    records; the tag of another body that is read has its checksum after it. `reason` replaces the words of the status line.
+    `document` has the body in gzip, where it is the same for all requests."""
 
     def __init__(
         self,
@@ -92,19 +112,19 @@ class Response(responses.Response):
         request: Request = scope[SCOPE]
         headers, status, stream = self.raw_headers, self.status_code, self.content if is_stream(self.content) else None
         payload: bytes | None = None if stream is not None else bytes(self.body)
-        coded = (payload is None or len(payload) > coding.SMALLEST) and self._is_coded(request)
+        coded = (payload is None or len(payload) > _SMALLEST) and self._is_coded(request)
         method = scope["method"]
         read = status == 200 and method in _READS
         if self.etag is not None and payload is not None and (coded or (read and not self.settled)):
-            tag = coding.tag_with_checksum(self.etag, payload, coded=coded)
+            tag = b'"%s%s%08x"' % (str(self.etag).encode(), b"-" if coded else b".", zlib.crc32(payload))
             headers[:] = [(name, tag if name == b"etag" else value) for name, value in headers]
         if read and self.etag is not None and IF_NONE_MATCH in request.fields and self._is_current(request):
             status, payload = 304, b""
             headers = [pair for pair in headers if pair[0] in _OF_304]
         elif coded:
-            headers.append(coding.GZIP)
+            headers.append((b"content-encoding", b"gzip"))
             if payload is None:
-                stream = coding.GzipStream(stream)
+                stream = GzipStream(stream)
             else:
                 payload = await self._gzipped(payload)
         large = None
@@ -116,11 +136,11 @@ class Response(responses.Response):
         if method == "HEAD" or status in _BODYLESS:
             payload = b""
         if payload is not None and stream is not None:
-            await close_stream(stream)
+            await _close(stream)
         if self.reason is not None and (word := scope.get("extensions", {}).get(REASON)) is not None:
             word(self.reason)
         if stream is None:
-            self.content, self.body = None, b""  # a client that does not read keeps what is sent, and nothing else
+            self.content, self.body = None, b""  # nothing but the bytes themselves stays in memory for a client that does not read
         await send({"type": "http.response.start", "status": status, "headers": headers})
         if payload is None:
             await scope["app"].streams.send(stream, request, media_type=self.media_type, receive=receive, send=send)
@@ -131,19 +151,26 @@ class Response(responses.Response):
         if self.background is not None:
             await self.background()
 
+    def _is_coded(self, request: Request) -> bool:
+        """Return True if the body is compressed, and add Vary where that depends on the request. HEAD is answered as GET.
+
+        A response that may not be stored is not compressed: it holds secrets, and the size of a compressed body depends on its
+        content. Neither are files with byte ranges: their entity tags and ranges mean the plain file."""
+        media_type = (self.media_type or "").partition(";")[0]
+        is_text = media_type in _COMPRESSIBLE or (media_type.startswith("text/") and media_type != EVENT_STREAM)
+        if self.status_code in _BODYLESS or not is_text or (b"cache-control", b"no-store") in self.raw_headers:
+            return False
+        if not _OF_FILES.isdisjoint(name for name, _ in self.raw_headers):
+            return False
+        self.raw_headers.append((b"vary", _ACCEPT_ENCODING))
+        return _ACCEPT_ENCODING in request.fields and accepts_gzip(whole(request.scope["headers"], _ACCEPT_ENCODING))
+
     async def _gzipped(self, payload: bytes) -> bytes:
         if self.document is None:
-            return await coding.gzip_body(payload)
+            return await _gzip(payload)
         if self.document.gzipped is None:
-            self.document.gzipped = await coding.gzip_body(payload)
+            self.document.gzipped = await _gzip(payload)
         return self.document.gzipped
-
-    def _is_coded(self, request: Request) -> bool:
-        """Return True if the body is compressed. Where that depends on the request, caches are told so. HEAD is answered as GET."""
-        if self.status_code in _BODYLESS or not coding.is_compressible(self.media_type or "", self.raw_headers):
-            return False
-        self.raw_headers.append(coding.VARY)
-        return coding.wants_gzip(request)
 
     def _is_current(self, request: Request) -> bool:
         """Return True if If-None-Match names what would be sent."""
@@ -152,13 +179,122 @@ class Response(responses.Response):
         return is_any(sent) or tag[1:-1] in entity_tags(sent)
 
 
+class GzipStream:
+    """A stream, compressed piece by piece. Each piece is sent when it is there."""
+
+    def __init__(self, pieces: Any) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
+        async for piece in self._pieces:
+            yield await asyncio.to_thread(_packed, packer, piece) if len(piece) > _LONG else _packed(packer, piece)
+        yield packer.flush()
+
+    async def aclose(self) -> None:
+        await _close(self._pieces)
+
+
+class OpenStreams:
+    """All streams of one application. A client that disconnects closes its stream at once, which frees its cursor or seat.
+
+    Event streams end when the process stops, so that no open page delays a shutdown; browsers connect again. Other streams are
+    waited for, as every response is: a half of one must not be taken for the whole."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        """Set when the process stops."""
+        self.open = 0
+
+    def end(self) -> None:
+        """End the event streams."""
+        self.ended.set()
+
+    async def send(self, pieces: Any, request: Request, *, media_type: str, receive: Receive, send: Send) -> None:
+        """Send a stream. An error in it cannot be answered any more: it closes the connection."""
+        self.open += 1
+        sending = asyncio.create_task(_send_pieces(pieces, send), name="stream")
+        ends = [asyncio.create_task(_disconnected(receive), name="disconnect of a client")]
+        if media_type == EVENT_STREAM:
+            ends.append(asyncio.create_task(_wait(self.ended), name="end of the streams"))
+        try:
+            await asyncio.wait((sending, *ends), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.open -= 1
+            for task in (sending, *ends):
+                task.cancel()
+            await asyncio.gather(sending, *ends, return_exceptions=True)
+            await _close(pieces)
+        error = None if sending.cancelled() else sending.exception()
+        if error is not None:
+            extra = {"transactionId": request.transaction_id, "route": request.path}
+            _logger.error("a stream broke off", exc_info=error, extra=extra)
+            raise error
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_pieces(pieces: AsyncIterable[bytes], send: Send) -> None:
+    async for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Wait until the client disconnects. The rest of its request is dropped."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _close(stream: Any) -> None:
+    """Free what a stream holds. A generator that has begun has ended with its task already."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()
+
+
+async def array(parts: AsyncIterator[Sequence[Any]], *, headers: Pairs = ()) -> Response:
+    """Return a JSON array. If it has several parts, it is sent while it is read.
+
+    An error in the first two parts is an error response. A later one closes the connection."""
+    first = await anext(parts, None) or []
+    second = await anext(parts, None)
+    return Response(first if second is None else _array([first, second], parts), headers=headers)
+
+
+async def _array(begun: Sequence[Sequence[Any]], rest: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
+    before = b"["
+    for part in begun:
+        if part:
+            yield before + b",".join(map(encode, part))
+            before = b","
+    async for part in rest:
+        if part:
+            yield before + b",".join(map(encode, part))
+            before = b","
+    yield b"]" if before == b"," else b"[]"
+
+
+async def _gzip(payload: bytes) -> bytes:
+    """Compress a body; off the event loop where that takes longer than a request."""
+    compress = zlib.compress
+    return await asyncio.to_thread(compress, payload, _LEVEL, _GZIP) if len(payload) > _LONG else compress(payload, _LEVEL, _GZIP)
+
+
+def _packed(packer: Any, piece: bytes) -> bytes:
+    packed: bytes = packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
+    return packed
+
+
 def encode(body: Any) -> bytes:
-    """Return JSON in one pass of the Rust serializer, with aliases as the wire spells them. Bytes are returned unchanged."""
+    """Return JSON with the documented names of fields. Bytes are returned unchanged."""
     if body is None:
         return b""
     if type(body) is bytes:
         return body
-    if isinstance(body, BaseModel):  # its own serializer takes half the time of finding it out
+    if isinstance(body, BaseModel):  # twice as fast as `to_json`, which looks for the serializer
         return type(body).__pydantic_serializer__.to_json(body, by_alias=True, warnings=False)
     return to_json(body, by_alias=True, inf_nan_mode="null")
 
@@ -168,7 +304,7 @@ def is_stream(body: Any) -> bool:
 
 
 def _pair(name: str, value: str) -> tuple[bytes, bytes]:
-    """Refuses line breaks: a value that reached a header from a request must not start a header of its own."""
+    """Return a header. Line breaks are refused: a value from a request must not start a header of its own."""
     if not value.isprintable():
         raise ValueError(f"the header {name} may hold printable characters only")
     return name.lower().encode("ascii"), value.encode("latin-1")

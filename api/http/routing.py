@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 from starlette import requests, responses
 
 from api.http.body import FORM, JSON, BodyParser, BodyType, QueryParser, check_length
+from api.http.cross_origin import TRACE_HEADERS
 from api.http.errors import Forbidden
 from api.http.model import Wire
 from api.http.parsing import invalid
@@ -107,7 +108,7 @@ OPEN: Final = Permission(anyone)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a route says beyond the parameters of FastAPI's decorators. See `rules`."""
+    """The rules of a route beyond the parameters of FastAPI's decorators. See `rules`."""
 
     respond: Respond | None = None
     absent: Literal[204, 404, "never", None] = None
@@ -273,6 +274,14 @@ class Route(APIRoute):
         parameter, typed = self.signature.body, self.rules.typed_body or self.surface.typed_bodies
         default = ... if parameter is None or parameter.default is parameter.empty else parameter.default
         return BodyParser(self.signature.body_type, body_types=types, default=default, typed=typed)
+
+    @property
+    def headers_read(self) -> set[str]:
+        """The headers that a page of another origin may send. Open routes of the engine and of media read a key too."""
+        headers = {*TRACE_HEADERS, "api-key", "authorization", "client", "x-actor", "x-auth-key"}
+        headers |= {"if-none-match", "last-event-id"} if self.method == "GET" else {"content-type"}
+        conditional = ((self.surface.unknown_names != "ignored", "prefer"), (self.if_match, "if-match"))
+        return headers | {name for is_read, name in (*conditional, (self.keeps_answer, "idempotency-key")) if is_read}
 
     @property
     def lists(self) -> bool:

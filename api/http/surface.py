@@ -58,42 +58,41 @@ def problem(failure: Failure, request: Request, **members: object) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """`prefix` is where its routes begin; unknown paths below it are refused in its words. `render` words a failure;
-    `error_type` and `error_model` document it. `client_required`: protected calls must name their client.
-
-    `caller_in_path` is the path parameter that must hold the caller's own name; `never_in_path` are first segments that a
-    parameter at the root leaves to others. `never` are usual statuses that `render` makes others of. `quoted_keys`: an API key may
-    come in single quotes. `keeps_answers=False`: an answer holds secrets, so none is kept for a repeat. `typed_bodies`: a body
-    without a Content-Type is refused. `routine`: calls come several times a second, so those that went well are not in the request
-    log, as reads are not. `sessions=False`: a browser's session is no key here.
-
-    `stored=False`: no cache keeps an answer, that of a browser neither.
-
-    `any_case`: the fixed segments of its paths match in any case. Those that hold an id or a name never do.
-
-    `bearer_keys`: an API key may come as `Authorization: Bearer`.
-
-    `cross_origin` is the surface's own rule for pages of other origins; `None`: the application's. `unknown_names`: what is done
-    about fields and parameters that are not documented. "told": the response has a header Warning, and a request with
-    `Prefer: handling=strict` is refused."""
+    """A group of routes with one path prefix, one format of errors and one limit of bodies."""
 
     name: str
     prefix: str = ""
+    """The beginning of its paths. Unknown paths below it are refused in its format."""
     render: Callable[[Failure, Request], Response] = problem
     error_type: str = "application/problem+json"
     error_model: type[BaseModel] | None = Problem
     body_limit: int = MIB
     client_required: bool = False
+    """True if protected calls must name their client."""
     caller_in_path: str | None = None
+    """The path parameter that must hold the caller's own name."""
     never_in_path: frozenset[str] = frozenset()
+    """First segments that a parameter at the root does not match."""
     never: frozenset[int] = frozenset()
+    """Usual statuses that `render` replaces by others."""
     quoted_keys: bool = False
+    """True if an API key may come in single quotes."""
     bearer_keys: bool = True
+    """True if an API key may come as `Authorization: Bearer`."""
     any_case: bool = False
+    """True if the fixed segments of its paths match in any case. Segments with an id or a name never do."""
     keeps_answers: bool = True
+    """False: a response holds secrets, so none is stored for a repeated request."""
     typed_bodies: bool = False
+    """True if a body without a Content-Type is refused."""
     routine: bool = False
+    """True if calls come several times a second. The request log then has only those that fail, as it does for reads."""
     sessions: bool = True
+    """False: a browser's session does not count as a key."""
     stored: bool = True
+    """False: no cache stores a response, that of a browser neither."""
     cross_origin: CrossOrigin | None = None
+    """The rule for pages of other origins; `None`: the application's."""
     unknown_names: Literal["ignored", "told", "refused"] = "ignored"
+    """The consequence of fields and parameters that are not documented. "told": the response has a header Warning, and a request
+    with `Prefer: handling=strict` is refused."""

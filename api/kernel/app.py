@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from api.http import app as http
 from api.http.app import Application, Hook, Services
 from api.http.cross_origin import CrossOrigin
+from api.kernel import docs_page
 from api.kernel.auth import WRITE
 from api.kernel.authentication import Authenticate, Authorizer, Sessions
 from api.kernel.description import API
@@ -46,7 +47,7 @@ def build(
 ) -> Application:
     sessions: Any = services.get(Sessions)
     return http.build(
-        routes,
+        (*routes, docs_page.routes),
         services,
         authorize=Authorizer(authenticate, sessions=sessions),
         admitted=Admission(),

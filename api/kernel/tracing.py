@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from re import compile as regex
+from typing import Final
 
 from api.http.app import RequestSpan
-from api.http.header_lists import whole
+from api.http.headers import whole
 from api.http.request import Request
 from api.http.surface import Surface
-from api.http.trace_context import trace_parent
 from api.kernel.surfaces import OPERATIONS
 from projections.kernel.tracing import Span, Tracer
+
+_PARENT: Final = regex(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?")
+_LONGEST: Final = 512
+
+
+def trace_parent(header: bytes) -> str | None:
+    """Return the header `traceparent` of W3C Trace Context as version 00 writes it, or None where it is invalid.
+
+    An invalid header is no error: tracing never stops a request. A later version may have more behind its four fields."""
+    match = None if len(header) > _LONGEST else _PARENT.fullmatch(header)
+    if match is None or match[1] == b"ff" or match[2] == b"0" * 32 or match[3] == b"0" * 16:
+        return None
+    if match[1] == b"00" and match[5] is not None:
+        return None
+    return b"-".join((b"00", match[2], match[3], match[4])).decode("ascii")
 
 
 def sent_trace_parent(request: Request) -> str | None:
@@ -27,18 +43,18 @@ class RequestSpans:
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
-    def begin(self, request: Request, surface: Surface, *, known: bool) -> RequestSpan | None:
+    def begin(self, request: Request, surface: Surface, *, has_route: bool) -> RequestSpan | None:
         if surface.routine or surface.name == OPERATIONS.name:
             return None
-        method = request.method if known else "_OTHER"
+        method = request.method if has_route else "_OTHER"
         attributes = {
             "http.request.method": method,
             "url.scheme": str(request.scope.get("scheme", "http")),
             "medialedger.transaction_id": request.transaction_id,
         }
-        if known:
+        if has_route:
             attributes["http.route"] = request.path
-        name = f"{method} {request.path}" if known else "HTTP"
+        name = f"{method} {request.path}" if has_route else "HTTP"
         opened = self._tracer.span(name, kind="server", parent=sent_trace_parent(request), attributes=attributes)
         span = _Opened(opened)
         request.trace_parent = span.context

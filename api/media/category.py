@@ -9,8 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from api.http.arrays import array
-from api.http.response import Response
+from api.http.response import Response, array
 from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery

@@ -14,13 +14,12 @@ from pydantic_core import to_json
 
 from api.guards.seats import OwnSeats, Seats
 from api.http.errors import BadRequest
-from api.http.response import Response
+from api.http.response import EVENT_STREAM, Response
 from api.http.routing import Service, rules
-from api.http.sse import AWAY, Subscriber, SubscriberLimit, event_stream
-from api.http.streaming import EVENT_STREAM
 from api.kernel.auth import READ, Role
 from api.kernel.known_callers import KnownCallers
 from api.kernel.request import Request
+from api.kernel.subscribers import AWAY, Subscriber, SubscriberLimit, event_stream
 from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Between, Integer, Wire
 from domain.client.aggregate import Client

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from api.audit.past_states import Moment
-from api.http.arrays import array
-from api.http.response import Response
+from api.http.response import Response, array
 from api.kernel.request import Request
 from api.kernel.wire import Wire
 from domain.kernel.errors import NotFound

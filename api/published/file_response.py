@@ -8,7 +8,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from api.http.errors import Failure, HttpError
-from api.http.header_lists import entity_tags, is_any, strong_tags, whole
+from api.http.headers import entity_tags, is_any, strong_tags, whole
 from api.http.request import IF_MATCH, IF_NONE_MATCH, Request
 from api.http.response import Response
 from api.published.byte_range import ByteRange, NotSatisfiable, byte_range

@@ -15,6 +15,7 @@ from api.guards.proxies import Proxies
 from api.http import app as http
 from api.http.app import Application
 from api.http.request import Caller
+from api.kernel import docs_page
 from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog
@@ -85,7 +86,7 @@ def build(settings: Settings, ring: KeyRing) -> StandaloneOrigin:
     origin, request_log = live_origin(settings, ring.ingest), RequestLog(sys.stderr, clock=system_clock)
     services: dict[Any, Any] = {OriginAccess: OriginAccess(origin, Readers(FairPlaces(MOST_READ)))}
     app = http.build(
-        (ingest.routes, routes.routes, liveness),
+        (ingest.routes, routes.routes, liveness, docs_page.routes),
         services,
         authorize=Authorizer(nobody),
         failure_of=failure_of,

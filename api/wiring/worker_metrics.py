@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from api.guards.limits import Connections
 from api.http import app as http
 from api.http.app import Application
+from api.kernel import docs_page
 from api.kernel.authentication import Authorizer
 from api.kernel.errors import failure_of
 from api.kernel.log import RequestLog
@@ -28,7 +29,7 @@ from domain.kernel.clock import system_clock
 def build(settings: Settings, read: Callable[[], Awaitable[Snapshot]]) -> tuple[Application, Connections]:
     services: dict[Any, Any] = {AllMetrics: AllMetrics(read)}
     app = http.build(
-        (liveness, own_metrics),
+        (liveness, own_metrics, docs_page.routes),
         services,
         authorize=Authorizer(nobody),
         failure_of=failure_of,

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.http.caching import CREDENTIALS
+from api.http.headers import CREDENTIALS
 from api.http.routing import Route
 from api.wiring.core import Core
 from tests.api.test_permissions import ask, declared

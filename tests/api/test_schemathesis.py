@@ -20,8 +20,8 @@ from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from api.http.body import FORM, PLAIN
+from api.http.response import EVENT_STREAM
 from api.http.routing import routes_of
-from api.http.streaming import EVENT_STREAM
 from api.wiring.services import ROUTES
 from domain.client.names import SEGMENTS
 from tests.api.product_thread import ProductThread

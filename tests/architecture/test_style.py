@@ -62,7 +62,7 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         *("api/cli/run/database.py: _start", "api/cli/run/stop_signals.py: in_order", "api/cli/load_sample.py: all"),
         *("api/cli/run/supervisor.py: start", "api/cli/run/supervisor.py: stop"),
         *(
-            "api/http/streaming.py: send",
+            "api/http/response.py: send",
             "workers/job/workflows/capture/text_follower.py: running",
             "workers/adapters/kafka/relay.py: _fill",
         ),

@@ -9,8 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
-from api.http.arrays import array
-from api.http.response import Response
+from api.http.response import Response, array
 from api.http.routing import Service, rules
 from api.kernel.auth import READ
 from api.kernel.pages import FreshQuery

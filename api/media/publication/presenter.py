@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from api.audit.past_states import Moment, Renderer
-from api.http.arrays import array
-from api.http.response import Response
+from api.http.response import Response, array
 from api.media.publication.responses import MediaPublication, VodPublication
 from domain.kernel.errors import Malformed
 from domain.publication.aggregate import Publication

@@ -15,8 +15,8 @@ from api.engine.client_filter import ClientFilter
 from api.engine.dashboard import Dashboards, stream_dashboard
 from api.engine.requests import DashboardQuery
 from api.http.app import Application
-from api.http.sse import AWAY, FULL
 from api.kernel.request import Request
+from api.kernel.subscribers import AWAY, FULL
 from api.wiring.core import Core
 from domain.job.aggregate import Job
 from domain.job.values import JobState

@@ -15,7 +15,7 @@ import pytest
 import projections
 from api.engine.job_log_text import _RENDERERS
 from api.engine.log import LogFollower
-from api.http.sse import AWAY, BEAT, FULL, Subscriber
+from api.kernel.subscribers import AWAY, BEAT, FULL, Subscriber
 from api.wiring.core import Core
 from domain.job.aggregate import Job, Retries
 from domain.job.events import EVENTS

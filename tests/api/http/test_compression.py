@@ -8,7 +8,7 @@ import zlib
 import httpx
 import pytest
 
-from api.http.caching import CREDENTIALS
+from api.http.headers import CREDENTIALS
 from tests.api.http.toy import ID, SECRET, Toy
 
 PAGE = f"/api/thing/{ID}/page"

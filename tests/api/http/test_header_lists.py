@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.http.header_lists import accepts_gzip, entity_tags, preference
-from api.http.trace_context import trace_parent
+from api.http.headers import accepts_gzip, entity_tags, preference
 from api.http.unknown_names import UnknownName, unknown_in_body, warning
+from api.kernel.tracing import trace_parent
 from tests.api.http.toy import Thing
 
 PIECES = ["gzip", "*", "identity", "q=", ";", ",", " ", "0.5", "0", "1", '"', "\\", "W/", "a", "-", "é"]

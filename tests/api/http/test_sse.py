@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from api.guards.seats import OwnSeats
-from api.http.sse import FULL, Subscriber, SubscriberLimit
+from api.kernel.subscribers import FULL, Subscriber, SubscriberLimit
 
 BEAT = b"beat"
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.http.sse import AWAY, FULL, Subscriber
 from api.kernel.known_callers import KnownCallers
 from api.kernel.request import Request
+from api.kernel.subscribers import AWAY, FULL, Subscriber
 from api.media.change import ChangesQuery, ChangeStreams, stream_changes
 from api.wiring.core import Core
 from domain.kernel.mapper import Catalogue

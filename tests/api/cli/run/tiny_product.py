@@ -19,7 +19,7 @@ from api.cli.run.database import start_database
 from api.cli.run.home import create_home, lock_home
 from api.cli.run.serving import serve
 from api.guards.limits import Connections
-from api.http.streaming import EVENT_STREAM, OpenStreams
+from api.http.response import EVENT_STREAM, OpenStreams
 from api.kernel.request import Request
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -1,6 +1,6 @@
-"""Server-sent events: their encoding, and a limit of subscribers.
+"""Subscribers to server-sent events, and a limit on their number.
 
-A subscriber may need no key and may stay connected for ever, so there are limits. Some seats are kept for callers with a key.
+A subscriber may need no key and may stay connected for ever, so there are limits. Some seats are reserved for callers with a key.
 """
 
 from __future__ import annotations
@@ -10,37 +10,39 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastapi.sse import format_sse_event
 from pydantic_core import to_json
 
 from api.guards.seats import Seats
-from api.http.response import Response
-from api.http.streaming import EVENT_STREAM
+from api.http.response import EVENT_STREAM, Response
 
 SILENCE: Final = 15.0
-"""Seconds between two comments: proxies close a silent connection, and a page notices a lost one."""
+"""Seconds between two events: proxies close a silent connection, and a page notices a lost one."""
 
-BEAT: Final = b"event: beat\ndata: {}\n\n"
-FULL: Final = b"retry: 30000\nevent: full\ndata: {}\n\n"
-AWAY: Final = b"event: away\ndata: {}\n\n"
-END: Final = b"event: end\ndata: {}\n\n"
+BEAT: Final = format_sse_event(event="beat", data_str="{}")
+FULL: Final = format_sse_event(event="full", data_str="{}", retry=30_000)
+AWAY: Final = format_sse_event(event="away", data_str="{}")
+END: Final = format_sse_event(event="end", data_str="{}")
 _HEADERS: Final = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who asks for a stream: its address, whether it has shown a valid key, and whose that was. `lasts` tells whether the key or
-    the session still stands; the stream ends when it does not."""
+    """A client that asks for a stream."""
 
     address: str
     has_key: bool
+    """True if the request has a valid key."""
     client: str = ""
     lasts: Callable[[], Awaitable[bool]] | None = None
+    """Returns False when the key or the session is no longer valid. The stream then ends."""
 
 
 class SubscriberLimit:
-    """Limits the subscribers of one kind of stream. Of those without a key at most three quarters are seated, and `each` of one
-    address. Of those with a key a quarter, or
-    `of_client`, of one client."""
+    """Limits the subscribers of one kind of stream to `most`.
+
+    Those without a key get at most three quarters of the seats, and `each` of one address; one client gets a quarter, or
+    `of_client`."""
 
     def __init__(self, kind: str, seats: Seats, *, most: int = 200, each: int = 40, of_client: int | None = None) -> None:
         self._kind = kind
@@ -51,7 +53,7 @@ class SubscriberLimit:
         self.taken = 0
 
     async def limited(self, frames: AsyncGenerator[bytes, None], subscriber: Subscriber) -> AsyncGenerator[bytes, None]:
-        """The frames, or, at the limit, one that asks the client to come back later."""
+        """Yield the frames, or, at the limit, one that asks the client to come back later."""
         taken = await take_all(self._seats, self._wanted(subscriber))
         if not taken:
             yield FULL
@@ -59,10 +61,10 @@ class SubscriberLimit:
         self.taken += 1
         try:
             async with aclosing(frames):
-                async for one in frames:
+                async for each in frames:
                     if subscriber.lasts is not None and not await subscriber.lasts():
                         return
-                    yield one
+                    yield each
         finally:
             self.taken -= 1
             for kind in taken:
@@ -77,7 +79,7 @@ class SubscriberLimit:
 
 
 async def take_all(seats: Seats, wanted: Mapping[str, int]) -> Sequence[str]:
-    """One seat of each kind, with its limit; none where one of them is full."""
+    """Take one seat of each kind, with its limit, and return the kinds. If one kind is full, take none."""
     taken: list[str] = []
     try:
         for kind, most in wanted.items():
@@ -92,9 +94,10 @@ async def take_all(seats: Seats, wanted: Mapping[str, int]) -> Sequence[str]:
 
 
 def frame(data: Any, *, id: str | None = None) -> bytes:
-    """One message. JSON has no line breaks of its own."""
-    return (b"" if id is None else b"id: %s\n" % id.encode()) + b"data: %s\n\n" % to_json(data)
+    """Return one event with its data as JSON."""
+    return format_sse_event(data_str=to_json(data).decode(), id=id)
 
 
 def event_stream(frames: AsyncGenerator[bytes, None]) -> Response:
+    """Return a response of server-sent events."""
     return Response(frames, media_type=EVENT_STREAM, headers=_HEADERS)

@@ -11,11 +11,11 @@ from fastapi import APIRouter
 
 from api.http.request import Request
 from api.http.response import HTML, SCRIPT, STYLE, Document, Response
-from api.http.routing import OPEN, Route
-from api.http.surface import Surface
+from api.http.routing import OPEN
+from api.kernel.surfaces import OperationsRoute
 
-_TYPES: Final = {"swagger-ui-bundle.js": SCRIPT, "swagger-ui.css": STYLE}
-"""The files of Swagger UI, which come with a package."""
+routes = APIRouter(route_class=OperationsRoute, include_in_schema=False)
+
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -61,32 +61,30 @@ _HEADERS: Final = (
 """The headers of the page and its files. The Content-Security-Policy lets the page load from its own origin only."""
 
 
-@cache
-def docs_router(surface: Surface) -> APIRouter:
-    """Return the routes of `/openapi.json` and of the page with its files. All applications of a process share them."""
-    routes = APIRouter(route_class=type("DocsRoute", (Route,), {"surface": surface}), include_in_schema=False)
+@routes.get("/openapi.json", dependencies=[OPEN])
+async def openapi_document(request: Request) -> Response:
+    document: Document = await request.app.document()
+    return document.response()
 
-    @routes.get("/openapi.json", dependencies=[OPEN])
-    async def openapi_document(request: Request) -> Response:
-        document: Document = await request.app.document()
-        return document.response()
 
-    @routes.get("/docs", dependencies=[OPEN])
-    async def swagger_ui(request: Request) -> Response:
-        return _page(request.app.title).response(HTML, headers=_HEADERS)
+@routes.get("/docs", dependencies=[OPEN])
+async def swagger_ui(request: Request) -> Response:
+    return _page(request.app.title).response(HTML, headers=_HEADERS)
 
-    @routes.get("/docs/start.js", dependencies=[OPEN])
-    async def swagger_ui_start(request: Request) -> Response:
-        return _START.response(SCRIPT, headers=_HEADERS)
 
-    for name in _TYPES:
+@routes.get("/docs/start.js", dependencies=[OPEN])
+async def swagger_ui_start(request: Request) -> Response:
+    return _START.response(SCRIPT, headers=_HEADERS)
 
-        @routes.get(f"/docs/{name}", dependencies=[OPEN], name=name)
-        async def swagger_ui_file(request: Request) -> Response:
-            name = request.path.rpartition("/")[2]
-            return _file(name).response(_TYPES[name], headers=_HEADERS)
 
-    return routes
+@routes.get("/docs/swagger-ui.css", dependencies=[OPEN])
+async def swagger_ui_style(request: Request) -> Response:
+    return _file("swagger-ui.css").response(STYLE, headers=_HEADERS)
+
+
+@routes.get("/docs/swagger-ui-bundle.js", dependencies=[OPEN])
+async def swagger_ui_script(request: Request) -> Response:
+    return _file("swagger-ui-bundle.js").response(SCRIPT, headers=_HEADERS)
 
 
 @cache
@@ -96,5 +94,5 @@ def _page(title: str) -> Document:
 
 @cache
 def _file(name: str) -> Document:
-    """Read when it is first asked for: the script has 1.5 MB."""
+    """Return a file of Swagger UI, which is read when it is first asked for: the script has 1.5 MB."""
     return Document((files("fastapi_offline") / "static" / name).read_bytes())
