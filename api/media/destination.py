@@ -26,6 +26,7 @@ from domain.record.kinds.destination import Destination as DestinationKind
 from domain.record.kinds.destination import DestinationDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
+from projections.log.executor import CommandExecutor
 from projections.record.queries import RecordQueries
 
 routes = APIRouter(prefix="/api/media/destination", tags=["Destinations"], route_class=MediaRoute)
@@ -134,10 +135,10 @@ async def add_destination(request: Request, body: AddDestinationRequest, handler
 @routes.put("/active/{id}", dependencies=[WRITE], response_model=Destination)
 @rules(respond=DESTINATIONS.respond)
 async def set_destination_active(
-    request: Request, id: UUID, query: Annotated[ActiveQuery, Query()], handlers: Service[DestinationHandlers]
+    request: Request, id: UUID, query: Annotated[ActiveQuery, Query()], executor: Service[CommandExecutor]
 ) -> Outcome[Record]:
     """Set or reset the active flag of a destination without testing the target."""
-    return await handlers.set_active(id, query.active, invocation=request.invocation)
+    return await executor.execute(DestinationKind.amend.on(id, {"active": query.active}), invocation=request.invocation)
 
 
 async def destination_tried(request: Request, outcome: Outcome[Record]) -> Response:

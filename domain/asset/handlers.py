@@ -148,9 +148,6 @@ class AssetHandlers:
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def rename(self, key: UUID, name: str, *, invocation: Invocation) -> Outcome[Asset]:
-        return await self._executor.execute(Asset.rename.on(key, name), invocation=invocation)
-
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Asset]:
         """Delete an asset and cancel its job. Its file is deleted afterwards."""
 

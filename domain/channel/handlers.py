@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from domain.channel.profile import ProfileDocument
+from domain.kernel.command import Key
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
@@ -15,7 +16,7 @@ from domain.record.configured import C, ConfiguredRecord, SentConfiguration
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile, InfrastructureProfileDetails
-from domain.record.record import AmendRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 
 
 def without_secrets(
@@ -58,7 +59,7 @@ class ConfigurationHandlers:
         values: Mapping[str, Any],
         *,
         invocation: Invocation,
-        key: object = None,
+        key: Key | None = None,
         shares: bool = False,
     ) -> Outcome[Record[C]]:
         """Add a record or, with a `key`, add or change the record with this key. Raises `Conflict`."""
@@ -70,7 +71,7 @@ class ConfigurationHandlers:
     async def amend(
         self,
         kind: type[ConfiguredRecord[C]],
-        key: object,
+        key: Key,
         *,
         values: Mapping[str, Any],
         invocation: Invocation,
@@ -79,9 +80,9 @@ class ConfigurationHandlers:
         """Change the fields that `values` names. Raises `Conflict`."""
         await self._check_points(kind, values, key=key, shares=shares)
         stored, secrets = self._without_secrets(kind, values, key=key)
-        return await self._executor.execute(AmendRecord(key, kind, stored, sealed=secrets), invocation=invocation)
+        return await self._executor.execute(kind.amend.on(key, stored).with_secrets(secrets), invocation=invocation)
 
-    async def _check_points(self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object, shares: bool) -> None:
+    async def _check_points(self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: Key, shares: bool) -> None:
         """Refuse publishing points of other channels. An encoder gets a token of its point, so a channel that names another
         channel's point could write in its place."""
         text = values.get("configuration_json")
@@ -94,7 +95,7 @@ class ConfigurationHandlers:
             )
 
     def _without_secrets(
-        self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: object
+        self, kind: type[ConfiguredRecord], values: Mapping[str, Any], *, key: Key
     ) -> tuple[Mapping[str, Any], Sequence[EncryptedSecret]]:
         text = values.get("configuration_json")
         if text is None:
@@ -110,7 +111,7 @@ class ProfileHandlers:
         self._records = records
 
     async def add_or_update(
-        self, key: object, values: Mapping[str, Any], *, invocation: Invocation
+        self, key: Key | None, values: Mapping[str, Any], *, invocation: Invocation
     ) -> Outcome[Record[InfrastructureProfileDetails]]:
         """Add a profile or, with a key, change the profile with this key."""
         if (text := values.get("configuration_json")) is not None:

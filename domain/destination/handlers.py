@@ -20,7 +20,7 @@ from domain.record.kinds.destination import Destination, DestinationDetails
 from domain.record.ports import PropertyFilter, PropertyLookup, RecordLookup, RecordRow
 from domain.record.property_handlers import PropertyHandlers
 from domain.record.property_upserts import PropertyChange, stored_pair
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 
 
 class TargetTrial(Protocol):
@@ -69,13 +69,9 @@ class DestinationHandlers:
             target = values.get("target", before.details.target)
             stored, secrets = self._checked(_not_activated(values), target, key=key)
             still = {"target": before.details.target}
-            return Plan([AmendRecord(key, Destination, stored, sealed=secrets, still=still)])
+            return Plan([Destination.amend.on(key, stored, still=still).as_planned().with_secrets(secrets)])
 
         return await self._executor.execute(plan, invocation=invocation)
-
-    async def set_active(self, key: UUID, active: bool, *, invocation: Invocation) -> Outcome[Record]:
-        """Repair or reset the flag without testing the target."""
-        return await self._executor.execute(AmendRecord(key, Destination, {"active": active}), invocation=invocation)
 
     async def activate(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
         """Test the target. The destination becomes active if that succeeds, and stays as it is if not. The result has `fault`,
@@ -88,7 +84,7 @@ class DestinationHandlers:
             if fault is not None:
                 return Plan((), {"fault": fault})
             still = {name: getattr(tried.details, name) for name in ("target", "configuration_json", "secrets")}
-            return Plan([AmendRecord(key, Destination, {"active": True}, still=still)], {"fault": None})
+            return Plan([Destination.amend.on(key, {"active": True}, still=still).as_planned()], {"fault": None})
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -160,7 +156,7 @@ class DestinationPropertyHandlers:
             rows = await self._properties.matching(DestinationProperty, wanted)
             if not rows:
                 raise NotFound(DestinationProperty.KIND, f"{category}/{key}")
-            return Plan([DeleteRecord(rows[0].id, DestinationProperty, still=stored_pair(rows[0]))])
+            return Plan([DestinationProperty.delete.on(rows[0].id, still=stored_pair(rows[0])).as_planned()])
 
         return await self._executor.execute(plan, invocation=invocation)
 

@@ -17,7 +17,7 @@ from domain.record.kinds.chapter_point import EVENT, ChapterPoint, ChapterPointD
 from domain.record.kinds.custom_property import ChapterPointProperty
 from domain.record.ports import PropertyLookup, RecordLookup, RecordRow
 from domain.record.property_upserts import PropertyChange, upserts
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 
 MAX_LEVELS: Final = 32
 """The maximum depth of points below points. A response nests them."""
@@ -47,9 +47,7 @@ class ChapterPointHandlers:
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def _upsert(
-        self, key: UUID, values: Mapping[str, Any], *, new: bool
-    ) -> tuple[Command[Record], Sequence[Command[Record]]]:
+    async def _upsert(self, key: UUID, values: Mapping[str, Any], *, new: bool) -> tuple[Command[Any], Sequence[Command[Any]]]:
         """Return the command for the point, and those for the points above it, which must not be moved meanwhile."""
         row = None if new else await self._records.find(ChapterPoint, key)
         if row is None:
@@ -65,9 +63,9 @@ class ChapterPointHandlers:
             raise NotFound(EVENT, str(event_id))
         if row is None:
             return RegisterRecord(key, ChapterPoint, values, new=new), above
-        return AmendRecord(key, ChapterPoint, values, still={}), above
+        return ChapterPoint.amend.on(key, values).as_planned(), above
 
-    async def _check_parent(self, key: UUID, parent: UUID, *, event_id: UUID) -> list[Command[Record]]:
+    async def _check_parent(self, key: UUID, parent: UUID, *, event_id: UUID) -> list[Command[Any]]:
         """Check that the parent is another point of the same Event and not below this one. The returned commands change nothing;
         they fail if a point above has another parent by the time they are decided."""
         points = {UUID(row.id): row.details.parent_id for row in await self._records.of_parent(ChapterPoint, event_id)}
@@ -78,7 +76,7 @@ class ChapterPointHandlers:
             raise Malformed.at("parentId", "is the chapter point itself or one of its descendants")
         if len(above) + _height(points, key) > MAX_LEVELS:
             raise Malformed.at("parentId", f"chapter points may be at most {MAX_LEVELS} levels deep")
-        return [AmendRecord(point, ChapterPoint, {}, still={"parent_id": points.get(point)}) for point in above]
+        return [ChapterPoint.amend.on(point, {}, still={"parent_id": points.get(point)}).as_planned() for point in above]
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
         """Delete a point and its properties. The points below it move up to its parent."""
@@ -92,9 +90,12 @@ class ChapterPointHandlers:
             owned = await self._properties.of_owner(ChapterPointProperty, key)
             return Plan(
                 (
-                    *(DeleteRecord(prop.id, ChapterPointProperty, still={}) for prop in owned),
-                    *(AmendRecord(child.id, ChapterPoint, new_parent, still={"parent_id": key}) for child in _below(points, key)),
-                    DeleteRecord(key, ChapterPoint, still=new_parent),
+                    *(ChapterPointProperty.delete.on(prop.id).as_planned() for prop in owned),
+                    *(
+                        ChapterPoint.amend.on(child.id, new_parent, still={"parent_id": key}).as_planned()
+                        for child in _below(points, key)
+                    ),
+                    ChapterPoint.delete.on(key, still=new_parent).as_planned(),
                 )
             )
 

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.event.ports import EventLookup
+from domain.kernel.command import Command, Key
 from domain.kernel.encryption import EncryptedSecret
 from domain.kernel.errors import ClaimTaken, Malformed, NotFound
 from domain.kernel.ids import new_id
@@ -18,7 +19,7 @@ from domain.record.kinds.playlist import Playlist
 from domain.record.kinds.playlist_item import PlaylistItem
 from domain.record.kinds.tag import Tag
 from domain.record.ports import Numbers, RecordLookup, RecordReader
-from domain.record.record import AmendRecord, D, DeleteRecord, Record, RegisterRecord
+from domain.record.record import D, Record, RegisterRecord
 
 
 class PlaylistHandlers:
@@ -43,7 +44,7 @@ class PlaylistHandlers:
         row = await self._records.find(PlaylistItem, item)
         if row is None or row.details.playlist_id != playlist:
             raise NotFound(PlaylistItem.KIND, str(item))
-        return await self._executor.execute(DeleteRecord(item, PlaylistItem), invocation=invocation)
+        return await self._executor.execute(PlaylistItem.delete.on(item), invocation=invocation)
 
 
 class TagHandlers:
@@ -63,7 +64,7 @@ class TagHandlers:
             tag = (await self._records.named(Tag, [name])).get(name)
             if tag is None:
                 return Plan((RegisterRecord(new_key, Tag, {"name": name}, new=True),))
-            return Plan((AmendRecord(tag.id, Tag, {}, still={"name": name}),))
+            return Plan((Tag.amend.on(tag.id, {}, still={"name": name}).as_planned(),))
 
         return await self._executor.execute(plan, invocation=invocation)
 
@@ -82,7 +83,7 @@ class ArchiverStreamHandlers:
     async def change(self, key: int, values: Mapping[str, Any], *, invocation: Invocation) -> Outcome[Record]:
         """Change an archiver stream. Invalid times are reported before a missing stream."""
         check_times(values.get("start_time"), values.get("end_time"))
-        return await self._executor.execute(AmendRecord(key, ArchiverStream, values), invocation=invocation)
+        return await self._executor.execute(ArchiverStream.amend.on(key, values), invocation=invocation)
 
 
 class RecordHandlers:
@@ -99,7 +100,7 @@ class RecordHandlers:
         values: Mapping[str, Any],
         *,
         invocation: Invocation,
-        key: object = None,
+        key: Key | None = None,
         sealed: Sequence[EncryptedSecret] = (),
         unique_field: str | None = None,
     ) -> Outcome[Record[D]]:
@@ -110,7 +111,7 @@ class RecordHandlers:
     async def amend(
         self,
         kind: type[Record[D]],
-        key: object,
+        key: Key,
         *,
         values: Mapping[str, Any],
         invocation: Invocation,
@@ -118,29 +119,27 @@ class RecordHandlers:
         unique_field: str | None = None,
     ) -> Outcome[Record[D]]:
         """Change the fields that `values` names."""
-        return await self._execute(AmendRecord(key, kind, values, sealed=sealed), invocation, unique_field=unique_field)
+        return await self._execute(kind.amend.on(key, values).with_secrets(sealed), invocation, unique_field=unique_field)
 
-    async def delete(self, kind: type[Record[D]], key: object, *, invocation: Invocation) -> Outcome[Record[D]]:
+    async def delete(self, kind: type[Record[D]], key: Key, *, invocation: Invocation) -> Outcome[Record[D]]:
         """Delete a record. Raises `InUse` if something links to it."""
-        return await self._executor.execute(DeleteRecord(key, kind), invocation=invocation)
+        return await self._executor.execute(kind.delete.on(key), invocation=invocation)
 
     async def delete_with_properties(
-        self, kind: type[Record], key: object, *, properties: type[CustomProperty], invocation: Invocation
+        self, kind: type[Record], key: Key, *, properties: type[CustomProperty], invocation: Invocation
     ) -> Outcome[Record]:
         """Delete the record and its custom properties, which come first in the outcome."""
 
         async def plan() -> Plan:
             owned = (await self._records.of_owners(properties, [key])).get(str(key), ())
-            return Plan((*(DeleteRecord(row.id, properties, still={}) for row in owned), DeleteRecord(key, kind)))
+            return Plan((*(properties.delete.on(row.id).as_planned() for row in owned), kind.delete.on(key)))
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def _execute(
-        self, command: RegisterRecord[D] | AmendRecord[D], invocation: Invocation, *, unique_field: str | None
-    ) -> Outcome[Record[D]]:
+    async def _execute(self, command: Command[Any], invocation: Invocation, *, unique_field: str | None) -> Outcome[Record[D]]:
         try:
             return await self._executor.execute(command, invocation=invocation)
         except ClaimTaken:
             if unique_field is None:
                 raise
-            raise Malformed.at(unique_field, f"is already used by another {command.of.KIND.replace('_', ' ')}") from None
+            raise Malformed.at(unique_field, f"is already used by another {command.kind().KIND.replace('_', ' ')}") from None

@@ -15,7 +15,7 @@ from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.record.kinds.custom_property import CustomProperty, PropertyDetails
 from domain.record.ports import PropertyFilter, PropertyLookup, RecordLookup, RecordRow
 from domain.record.property_upserts import PropertyChange, Upserts, pair_of, stored_pair, upserts
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 
 MAX_AT_ONCE: Final = 5000
 """The number of properties that one request may copy or delete in one append, while other appends wait."""
@@ -88,10 +88,12 @@ class PropertyHandlers:
             rows = _not_too_many(await self._properties.of_owner(kind, source))
             result = {"source": str(source), "target": str(target), "move": move, "copied": len(rows)}
             if source == target:
-                return Plan([AmendRecord(row.id, kind, {}, still={}) for row in rows], result)
+                return Plan([kind.amend.on(row.id, {}).as_planned() for row in rows], result)
             existing = {pair_of(row): row for row in await self._properties.of_owner(kind, target)}
             copies = [_copy(row, existing.get(pair_of(row)), kind=kind, target=target) for row in rows]
-            deletions = [DeleteRecord(row.id, kind, still={**stored_pair(row), "value": row.details.value}) for row in rows]
+            deletions = [
+                kind.delete.on(row.id, still={**stored_pair(row), "value": row.details.value}).as_planned() for row in rows
+            ]
             return Plan([*copies, *(deletions if move else ())], result)
 
         return await self._executor.execute(plan, invocation=invocation.at_any_version())
@@ -108,7 +110,7 @@ class PropertyHandlers:
         return await delete_in_parts(
             self._executor,
             partial(self._properties.matching, kind, filter),
-            deletion=lambda row: [DeleteRecord(row.id, kind, still=still)],
+            deletion=lambda row: [kind.delete.on(row.id, still=still).as_planned()],
             most=MAX_AT_ONCE,
             invocation=invocation,
         )
@@ -130,5 +132,5 @@ def _copy(
 ) -> Command[Any]:
     value = row.details.value
     if existing is not None:
-        return AmendRecord(existing.id, kind, {"value": value}, still=stored_pair(existing))
+        return kind.amend.on(existing.id, {"value": value}, still=stored_pair(existing)).as_planned()
     return RegisterRecord(new_id(), kind, {**stored_pair(row), "owner_id": target, "value": value}, new=True)

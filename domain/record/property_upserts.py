@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, FieldError, Malformed
 from domain.kernel.ids import new_id
 from domain.record.kinds.custom_property import CustomProperty, PropertyDetails
 from domain.record.ports import RecordRow
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 
 Pair = tuple[str, str]
-Upsert = RegisterRecord | AmendRecord
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class PropertyChange:
 class Upserts:
     """A command for each property. `places` has, for each change of the request, the index of its command."""
 
-    commands: Sequence[Upsert]
+    commands: Sequence[Command[Any]]
     places: Sequence[int]
 
 
@@ -95,13 +95,13 @@ def _upsert(
     other: RecordRow[PropertyDetails] | None,
     by_id: Mapping[UUID, RecordRow[PropertyDetails]],
     /,
-) -> Upsert:
+) -> Command[Any]:
     """Return the command for one change. `other` is a property that already has the pair and whose id is not in the request."""
     values = {"owner_id": owner, **change.values}
     if change.id is None:
         if other is None:
             return RegisterRecord(new_id(), kind, values, new=True)
-        return AmendRecord(other.id, kind, values, still=stored_pair(other))
+        return kind.amend.on(other.id, values, still=stored_pair(other)).as_planned()
     if other is not None:
         raise Conflict(f"the property {other.id} already has this category and key")
-    return AmendRecord(change.id, kind, values, still={}) if change.id in by_id else RegisterRecord(change.id, kind, values)
+    return kind.amend.on(change.id, values).as_planned() if change.id in by_id else RegisterRecord(change.id, kind, values)

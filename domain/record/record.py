@@ -65,16 +65,19 @@ class Record(AggregateRoot, Generic[D_co]):
         return cls._begin(cls.EVENTS.registered, key, at, **cls._whole(values))
 
     @decision
-    def amend(self, at: datetime, /, changes: Mapping[str, Any]) -> None:
-        self._check_not_deleted()
+    def amend(self, at: datetime, /, changes: Mapping[str, Any], *, still: Mapping[str, Any] | None = None) -> None:
+        """Change the named fields. `still` are details that a plan has read and that must not have changed since; otherwise the
+        plan is made again."""
+        self._check_not_deleted(still)
         settled = self.settled(changes, self.details)
         real = {name: value for name, value in settled.items() if value != getattr(self.details, name)}
         if real:
             self._trigger(self.EVENTS.amended, at=at, **real)
 
     @decision
-    def delete(self, at: datetime, /) -> None:
-        self._check_not_deleted()
+    def delete(self, at: datetime, /, *, still: Mapping[str, Any] | None = None) -> None:
+        """Delete the record; its history stays. `still` is as in `amend`."""
+        self._check_not_deleted(still)
         self._trigger(self.EVENTS.deleted, at=at)
 
     @decision
@@ -108,7 +111,9 @@ class Record(AggregateRoot, Generic[D_co]):
             cls.EVENTS = _events(cls.KIND, cls.DETAILS)
             cls.EVENTS.registered.AGGREGATE = cls
 
-    def _check_not_deleted(self) -> None:
+    def _check_not_deleted(self, still: Mapping[str, Any] | None = None) -> None:
+        if still is not None and (self.deleted or any(getattr(self.details, name) != value for name, value in still.items())):
+            raise PlanOutdated(self.KIND, self.key)
         if self.deleted:
             raise NotFound(self.KIND, self.key)
 
@@ -182,20 +187,16 @@ def _events(kind: str, details: type[BaseModel]) -> RecordEvents:
 
 
 @dataclass(frozen=True)
-class _RecordCommand(Command[Record[D]], Generic[D]):
-    of: type[Record[D]]
-
-    def kind(self) -> type[Record[D]]:
-        return self.of
-
-
-@dataclass(frozen=True)
-class RegisterRecord(_RecordCommand[D]):
+class RegisterRecord(Command[Record[D]], Generic[D]):
     """Add a record, or amend the one that has the key. A deleted record is restored with these values."""
 
+    of: type[Record[D]]
     values: Mapping[str, Any]
     new: bool = False
     sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
+
+    def kind(self) -> type[Record[D]]:
+        return self.of
 
     @property
     def creates(self) -> bool:
@@ -209,41 +210,3 @@ class RegisterRecord(_RecordCommand[D]):
         else:
             root.amend(at, self.values)
         return root
-
-
-@dataclass(frozen=True)
-class _ExistingRecordCommand(_RecordCommand[D]):
-    """A command for a record that must exist.
-
-    `still` are details that a look-up has read and that must not have changed since; otherwise the plan is made again
-    (`PlanOutdated`). None means that the caller named the record, and gets `NotFound` if it does not exist.
-    """
-
-    still: Mapping[str, Any] | None = field(default=None, kw_only=True)
-
-    def decide(self, root: Record[D] | None, *, at: datetime) -> Record[D]:
-        if self.still is not None and (root is None or root.deleted or self._differs(root.details)):
-            raise PlanOutdated(self.of.KIND, str(self.key))
-        return super().decide(root, at=at)
-
-    def _differs(self, details: Any) -> bool:
-        return any(getattr(details, name) != value for name, value in (self.still or {}).items())
-
-
-@dataclass(frozen=True)
-class AmendRecord(_ExistingRecordCommand[D]):
-    """Change the named fields of an existing record."""
-
-    changes: Mapping[str, Any]
-    sealed: Sequence[EncryptedSecret] = field(default=(), kw_only=True)
-
-    def act(self, root: Record[D], *, at: datetime) -> None:
-        root.amend(at, self.changes)
-
-
-@dataclass(frozen=True)
-class DeleteRecord(_ExistingRecordCommand[D]):
-    """Delete a record. Its history stays."""
-
-    def act(self, root: Record[D], *, at: datetime) -> None:
-        root.delete(at)

@@ -16,7 +16,7 @@ from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor, Invocation, Outcome, Plan, Vault
 from domain.record.ports import RecordLookup
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from domain.webhook.aggregate import Webhook, check_values, check_webhook
 from domain.webhook.basic_auth import check_password
 from domain.webhook.callback import Callback
@@ -85,26 +85,22 @@ class WebhookHandlers:
             check_webhook(values, stored.details)
             await self._check_event(values, stored.details.event_id)
             still = {"event_id": stored.details.event_id}
-            return Plan((AmendRecord(key, Webhook, values, still=still, sealed=encrypted),))
+            return Plan((Webhook.amend.on(key, values, still=still).as_planned().with_secrets(encrypted),))
 
         return await self._executor.execute(plan, invocation=invocation)
-
-    async def update_callback(self, key: UUID, disabled_at: datetime | None, *, invocation: Invocation) -> Outcome[Record]:
-        """Disable a callback, or enable it again."""
-        return await self._executor.execute(AmendRecord(key, Callback, {"disabled_at": disabled_at}), invocation=invocation)
 
     async def disable(self, key: UUID, *, at: datetime, invocation: Invocation) -> Outcome[Endpoint]:
         """Disable an enabled endpoint. Raises `Conflict` if it is already disabled or deleted."""
         kind = await self._kind(key)
 
         async def plan() -> Plan:
-            return Plan((AmendRecord(key, kind, {"disabled_at": at}, still={"disabled_at": None}),))
+            return Plan((kind.amend.on(key, {"disabled_at": at}, still={"disabled_at": None}).as_planned(),))
 
         return await self._executor.execute(plan, invocation=invocation)
 
     async def delete(self, key: UUID, *, invocation: Invocation) -> Outcome[Record]:
         """Delete a webhook of any family, or a callback. The outcome has it as it was."""
-        return await self._executor.execute(DeleteRecord(key, await self._kind(key)), invocation=invocation)
+        return await self._executor.execute((await self._kind(key)).delete.on(key), invocation=invocation)
 
     async def keep(self, key: UUID, *, invocation: Invocation) -> None:
         """Keep the endpoint, because its deliveries are to be sent again."""

@@ -14,7 +14,6 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Trigger
 from domain.kernel.cause import Cause
 from domain.record.kinds.room import Room
-from domain.record.record import AmendRecord
 from projections.audit.queries import AuditQueries, Entry, EntryFilter
 from tests.projections.feeding import do, room
 
@@ -34,7 +33,7 @@ async def audit(inner: Core) -> AuditQueries:
         MediaEvent.change_state.on(KEY, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR),
         cause=Cause.by("desk", correlation_id="t-2"),
     )
-    await do(inner, AmendRecord(str(HALL), Room, {"name": "Great Hall"}), cause=Cause.by("desk", correlation_id="t-3"))
+    await do(inner, Room.amend.on(str(HALL), {"name": "Great Hall"}), cause=Cause.by("desk", correlation_id="t-3"))
     await do(inner, AddOrUpdateEvent(KEY, {"title": "Semi", "ref_id": "r"}), cause=Cause.by("studio", correlation_id="t-1"))
     return AuditQueries(inner.database.lists, inner.streams, inner.catalogue)
 

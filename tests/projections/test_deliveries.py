@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from api.wiring.core import Core
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
 from projections.webhook.endpoint_health import EndpointHealthChange, Health
@@ -166,7 +166,7 @@ async def test_deliveries_fail_only_while_the_webhook_has_the_version_that_was_s
     put(database_url, (HOOK, 1, "a"))
     seen = await store.webhook_status(HOOK)
     assert (seen.version, seen.enabled) == (1, False)
-    await do(inner, AmendRecord(HOOK, Webhook, {"disabled_at": None}))
+    await do(inner, Webhook.amend.on(HOOK, {"disabled_at": None}))
     assert (await store.webhook_status(HOOK)).enabled
     await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1), version=seen.version)
     assert rows(database_url, "SELECT state FROM deliveries") == [(0,)]

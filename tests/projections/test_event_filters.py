@@ -19,7 +19,6 @@ from domain.record.kinds.channel import Channel
 from domain.record.kinds.event_type import EventType
 from domain.record.kinds.flow import Flow
 from domain.record.kinds.tag import Tag
-from domain.record.record import DeleteRecord
 from projections.event.filters import ORDER_COLUMNS, EventFilter
 from projections.event.queries import EventQueries
 from projections.kernel.database.page import Window
@@ -137,7 +136,7 @@ class TestLinks:
         """A restored Event keeps the id of a tag that was deleted."""
         key = await event(inner, 1, tag_ids=(await tag(inner, 21, "football"),))
         await do(inner, MediaEvent.delete.on(key))
-        await do(inner, DeleteRecord(str(UUID(int=21)), Tag))
+        await do(inner, Tag.delete.on(str(UUID(int=21))))
         await do(inner, MediaEvent.restore.on(key))
         await event(inner, 2, tag_ids=(await tag(inner, 22, "football"),))
         assert await numbers(inner, tags=["football"]) == [2]

@@ -10,7 +10,7 @@ from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.flow import Flow
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.record.queries import RecordQueries
 from tests.conftest import NOON, HandClock
@@ -25,7 +25,7 @@ def queries_of(inner: Core) -> RecordQueries:
 async def test_a_record_is_found_in_its_latest_state(inner: Core, clock: HandClock) -> None:
     key = await room(inner, 1, "Hall", "h")
     clock.forward(hours=1)
-    await do(inner, AmendRecord(str(key), Room, {"name": "Great Hall"}))
+    await do(inner, Room.amend.on(str(key), {"name": "Great Hall"}))
     record = await queries_of(inner).find(Room, key)
     assert record is not None
     assert (record.kind, record.id, record.version) == ("room", str(key), 2)
@@ -66,7 +66,7 @@ async def test_an_id_belongs_to_its_kind(inner: Core) -> None:
 
 async def test_a_deleted_record_is_in_no_result_but_keeps_its_row(inner: Core) -> None:
     key = await room(inner, 1, "Hall", "h")
-    await do(inner, DeleteRecord(str(key), Room))
+    await do(inner, Room.delete.on(str(key)))
     queries = queries_of(inner)
     assert await queries.find(Room, key) is await queries.by_reference(Room, "h") is None
     assert await queries.all(Room) == await queries.by_ids(Room, [key]) == []
@@ -79,7 +79,7 @@ async def test_of_records_with_one_reference_id_the_most_recently_created_is_fou
     for number in (3, 1):
         await room(inner, number, f"Room {number}", "h")
         clock.forward(seconds=1)
-    await do(inner, AmendRecord(str(UUID(int=3)), Room, {"name": "changed later"}))
+    await do(inner, Room.amend.on(str(UUID(int=3)), {"name": "changed later"}))
     record = await queries_of(inner).by_reference(Room, "h")
     assert record is not None
     assert record.id == str(UUID(int=1))

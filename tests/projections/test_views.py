@@ -23,7 +23,6 @@ from domain.record.kinds.event_type import EventType
 from domain.record.kinds.flow import Flow
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, DeleteRecord
 from domain.redaction.aggregate import Redaction
 from projections.client.view import CLIENT_VIEW
 from projections.event.view import EVENT_VIEW, search_text
@@ -141,7 +140,7 @@ def test_searched_texts_are_lower_case_and_separate() -> None:
 async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inner: Core, clock: HandClock) -> None:
     key = await room(inner, 1, "Hall", "h")
     clock.now = LATER
-    await do(inner, AmendRecord(str(key), Room, {"reference_id": None}))
+    await do(inner, Room.amend.on(str(key), {"reference_id": None}))
     assert await only_row(inner, RECORD_VIEW) == {
         "kind": "room",
         "id": str(key),
@@ -155,7 +154,7 @@ async def test_the_row_of_a_record_shows_its_name_and_the_rest_as_a_document(inn
         "date_modified": LATER,
         "document": '{"name":"Hall"}',
     }
-    await do(inner, DeleteRecord(str(key), Room))
+    await do(inner, Room.delete.on(str(key)))
     row = await only_row(inner, RECORD_VIEW)
     assert (row["deleted"], row["name"], row["version"]) == (True, "Hall", 3)
 

@@ -28,7 +28,7 @@ from domain.event.values import AudioInput, EventState, Mp4State, Trigger, VodFi
 from domain.kernel.command import Command, DecisionCommand
 from domain.kernel.encryption import SecretRef
 from domain.record.configured import ConfiguredRecord, SentConfiguration
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 keys = st.integers(1, 4).map(lambda number: UUID(int=number))
@@ -172,8 +172,8 @@ def record_commands(kind: type[Record], key: object) -> st.SearchStrategy[Comman
     needed = {name: values.pop(name) for name, field in fields.items() if field.is_required()}
     return st.one_of(
         st.builds(RegisterRecord, st.just(key), st.just(kind), st.fixed_dictionaries(needed, optional=values)),
-        st.builds(AmendRecord, st.just(key), st.just(kind), st.fixed_dictionaries({}, optional={**needed, **values})),
-        st.builds(DeleteRecord, st.just(key), st.just(kind)),
+        st.builds(kind.amend.on, st.just(key), st.fixed_dictionaries({}, optional={**needed, **values})),
+        st.builds(kind.delete.on, st.just(key)),
     )
 
 

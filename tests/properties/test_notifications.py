@@ -20,7 +20,7 @@ from domain.kernel.errors import DomainError
 from domain.kernel.ports import Invocation
 from domain.record.kinds.chapter_point import ChapterPoint
 from domain.record.kinds.custom_property import ChapterPointProperty
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.log.executor import CommandExecutor
 from projections.log.reader import head
@@ -54,8 +54,8 @@ Told = tuple[UUID, int, str, dict[str, Any], int]
 def _lives(kind: type[Record], key: UUID, *, values: st.SearchStrategy[dict[str, Any]], changes: st.SearchStrategy[Any]) -> Any:
     return st.one_of(
         st.builds(RegisterRecord, st.just(key), st.just(kind), values),
-        st.builds(AmendRecord, st.just(key), st.just(kind), changes),
-        st.builds(DeleteRecord, st.just(key), st.just(kind)),
+        st.builds(kind.amend.on, st.just(key), changes),
+        st.builds(kind.delete.on, st.just(key)),
     )
 
 

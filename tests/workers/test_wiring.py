@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from api.wiring.core import Core
 from domain.kernel.encryption import SecretCipher
-from domain.record.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.handlers import WebhookHandlers
 from projections.event.queries import EventQueries
@@ -39,7 +38,7 @@ async def test_a_webhook_is_disabled_by_a_command_and_operators_are_told_once(in
 
 async def test_one_that_was_deleted_meanwhile_is_left_alone(inner: Core, database_url: str) -> None:
     key = await record(inner, Webhook, 1, webhook_url="https://receiver.example/")
-    await do(inner, DeleteRecord(key, Webhook))
+    await do(inner, Webhook.delete.on(key))
     await disabling(inner).disable(key, "five days of nothing but failure")
     assert [topic for topic, _ in rows(database_url, TOPICS)] == ["webhook.registered", "webhook.deleted"]
     assert rows(database_url, "SELECT FROM logbook") == []

@@ -35,6 +35,7 @@ from domain.asset.ports import AssetFilter
 from domain.kernel.errors import FieldError, Malformed, NotFound
 from domain.kernel.ports import Outcome
 from projections.asset.queries import AssetQueries
+from projections.log.executor import CommandExecutor
 
 routes = APIRouter(prefix="/api/asset", tags=["Assets"], route_class=MediaRoute)
 
@@ -99,10 +100,10 @@ async def sync_assets(
 @routes.put("/{id}", dependencies=[WRITE], response_model=Asset)
 @rules(respond=asset_written)
 async def rename_asset(
-    request: Request, id: UUID, query: Annotated[RenameAssetQuery, Query()], handlers: Service[AssetHandlers]
+    request: Request, id: UUID, query: Annotated[RenameAssetQuery, Query()], executor: Service[CommandExecutor]
 ) -> Outcome[AssetAggregate]:
     """Rename an asset. Its file keeps its name."""
-    return await handlers.rename(id, query.name, invocation=request.invocation)
+    return await executor.execute(AssetAggregate.rename.on(id, query.name), invocation=request.invocation)
 
 
 @routes.get("/", dependencies=[READ], response_model=list[Asset])

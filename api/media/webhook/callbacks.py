@@ -23,7 +23,7 @@ from api.media.webhook.routes import check_own_callback
 from domain.kernel.ports import Outcome
 from domain.record.record import Record
 from domain.webhook import callback
-from domain.webhook.handlers import WebhookHandlers
+from projections.log.executor import CommandExecutor
 from projections.record.queries import RecordQueries
 
 routes = APIRouter(prefix="/api/webhook", tags=["Webhooks"], route_class=UnstoredMediaRoute)
@@ -48,8 +48,9 @@ async def get_callback(
 @routes.put("/{id}/callback/", dependencies=[WRITE], response_model=Callback)
 @rules(respond=CALLBACKS.respond)
 async def update_callback(
-    request: Request, id: UUID, body: UpdateCallbackRequest, records: Service[RecordQueries], handlers: Service[WebhookHandlers]
+    request: Request, id: UUID, body: UpdateCallbackRequest, records: Service[RecordQueries], executor: Service[CommandExecutor]
 ) -> Outcome[Record]:
     """Enable or disable a callback. No other field of a callback can be changed."""
     await check_own_callback(request, id, records)
-    return await handlers.update_callback(id, body.disabled_at, invocation=request.invocation)
+    command = callback.Callback.amend.on(id, {"disabled_at": body.disabled_at})
+    return await executor.execute(command, invocation=request.invocation)

@@ -27,7 +27,7 @@ from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed
 from domain.kernel.ports import Invocation, Outcome, Plan
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.contract.executor.conftest import Stage
 
 EVENT, HALL, SKI, LUGE = (UUID(int=number) for number in range(1, 5))
@@ -42,8 +42,8 @@ def room(name: str = "Hall") -> RegisterRecord[Any]:
     return RegisterRecord(HALL, Room, {"name": name})
 
 
-def named(name: str) -> AmendRecord[Any]:
-    return AmendRecord(HALL, Room, {"name": name})
+def named(name: str) -> Command[Any]:
+    return Room.amend.on(HALL, {"name": name})
 
 
 def tag(key: UUID, name: str) -> RegisterRecord[Any]:
@@ -85,7 +85,7 @@ async def test_the_outcome_has_the_aggregate_and_the_position(stage: Stage) -> N
 
 async def test_the_outcome_has_what_was_before(stage: Stage) -> None:
     await given(stage, room(), tag(SKI, "ski"))
-    outcome = await stage.executor.execute(fixed(tag(LUGE, "luge"), DeleteRecord(SKI, Tag), named("b")), invocation=me())
+    outcome = await stage.executor.execute(fixed(tag(LUGE, "luge"), Tag.delete.on(SKI), named("b")), invocation=me())
     assert (outcome.before, outcome.position) == (2, 5)
     new, gone, changed = outcome.previous
     assert (new, gone.deleted, changed.details.name) == (None, False, "Hall")
@@ -176,7 +176,7 @@ async def test_a_plan_has_one_command_for_each_aggregate(stage: Stage) -> None:
 
 async def test_a_value_that_is_freed_can_be_claimed_in_the_same_plan(stage: Stage) -> None:
     await given(stage, tag(SKI, "ski"))
-    await stage.executor.execute(fixed(DeleteRecord(SKI, Tag), tag(LUGE, "ski")), invocation=me())
+    await stage.executor.execute(fixed(Tag.delete.on(SKI), tag(LUGE, "ski")), invocation=me())
     assert await stage.claims() == {("tag.name", "ski", f"tag:{LUGE}")}
 
 
@@ -201,13 +201,13 @@ async def test_a_plan_is_made_again_when_what_it_rests_on_has_changed(stage: Sta
 
     async def plan() -> Plan:
         plans.append({"name": "Great Hall"} if plans else {"name": "gone"})
-        return Plan([AmendRecord(HALL, Room, {"reference_id": "r"}, still=plans[-1])])
+        return Plan([Room.amend.on(HALL, {"reference_id": "r"}, still=plans[-1]).as_planned()])
 
     await given(stage, named("Great Hall"))
     outcome = await stage.executor.execute(plan, invocation=me())
     assert (len(plans), outcome.aggregate.details.reference_id) == (2, "r")
     with pytest.raises(PlanOutdated):
-        await stage.executor.execute(AmendRecord(HALL, Room, {}, still={"name": "gone"}), invocation=me())
+        await stage.executor.execute(Room.amend.on(HALL, {}, still={"name": "gone"}).as_planned(), invocation=me())
 
 
 async def test_links_need_a_target_and_keep_it(stage: Stage) -> None:
@@ -215,20 +215,20 @@ async def test_links_need_a_target_and_keep_it(stage: Stage) -> None:
         await stage.executor.execute(AddOrUpdateEvent(EVENT, {"room_id": HALL}), invocation=me())
     await given(stage, room(), AddOrUpdateEvent(EVENT, {"room_id": HALL}))
     with pytest.raises(InUse, match=f"cannot delete: it is used by event {EVENT}"):
-        await stage.executor.execute(DeleteRecord(HALL, Room), invocation=me())
+        await stage.executor.execute(Room.delete.on(HALL), invocation=me())
     assert await stage.links() == {(f"event:{EVENT}", f"room:{HALL}")}
 
 
 async def test_a_restored_event_leaves_out_links_to_what_is_gone(stage: Stage) -> None:
     await given(stage, room(), tag(SKI, "ski"), AddOrUpdateEvent(EVENT, {"room_id": HALL, "tag_ids": (SKI,)}))
-    await given(stage, MediaEvent.delete.on(EVENT), DeleteRecord(HALL, Room), MediaEvent.restore.on(EVENT))
+    await given(stage, MediaEvent.delete.on(EVENT), Room.delete.on(HALL), MediaEvent.restore.on(EVENT))
     assert await stage.links() == {(f"event:{EVENT}", f"tag:{SKI}")}
 
 
 async def test_a_key_is_stored_with_the_events_and_gives_the_first_outcome_again(stage: Stage) -> None:
     first = await stage.executor.execute(fixed(tag(SKI, "ski"), room(), places=[1, 0]), invocation=me(key="k"))
     assert first.recorded
-    await given(stage, named("Great Hall"), AmendRecord(SKI, Tag, {"name": "skiing"}))
+    await given(stage, named("Great Hall"), Tag.amend.on(SKI, {"name": "skiing"}))
     record, again = await stage.repeated("me", "k")
     assert (record.of, record.position) == (me(key="k").idempotency, 2)
     assert list(record.streams) == [f"tag:{SKI}", f"room:{HALL}"]

@@ -137,10 +137,10 @@ async def test_what_is_refused(memory: Memory, files: MemoryMediaFiles, captions
     assert texts.stored == {}
 
 
-async def test_a_caption_is_not_renamed(memory: Memory, files: MemoryMediaFiles) -> None:
+async def test_a_caption_is_not_renamed(memory: Memory) -> None:
     await memory.given(requested())
     with pytest.raises(Refused, match="cannot be renamed"):
-        await handlers(memory, files).rename(KEY, "x", invocation=ME)
+        await memory.executor.execute(Asset.rename.on(KEY, "x"), invocation=ME)
 
 
 async def test_a_deletion_takes_captions_only_where_they_are_asked_for(memory: Memory, files: MemoryMediaFiles) -> None:

@@ -23,7 +23,7 @@ from domain.record.kinds.channel import Channel
 from domain.record.kinds.event_type import EventType
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory
 from tests.domain.scenario import fact
 
@@ -116,7 +116,7 @@ class TestLinks:
 
     async def test_links_are_looked_up_again_after_a_concurrent_deletion(self, memory: Memory, handlers: EventHandlers) -> None:
         await memory.given(room(HALL))
-        memory.meanwhile(DeleteRecord(HALL, Room))
+        memory.meanwhile(Room.delete.on(HALL))
         with pytest.raises(Malformed):
             await handlers.add_or_update_event(KEY, EventChanges({"room_id": HALL}), invocation=ME)
         assert memory.topics == ["room.deleted"]
@@ -124,7 +124,7 @@ class TestLinks:
     async def test_a_linked_record_is_not_deleted(self, memory: Memory, handlers: EventHandlers) -> None:
         await memory.given(room(HALL), event(room_id=HALL))
         with pytest.raises(InUse) as refused:
-            await memory.executor.execute(DeleteRecord(HALL, Room), invocation=ME)
+            await memory.executor.execute(Room.delete.on(HALL), invocation=ME)
         assert list(refused.value.users) == [f"event {KEY}"]
 
     async def test_a_type_is_set_and_removed(self, memory: Memory, handlers: EventHandlers) -> None:
@@ -310,7 +310,7 @@ class TestOtherUseCases:
         assert {entry.facts["trigger"] for entry in memory.happened if entry.event is facts.StateChanged} == {Trigger.FLOW}
 
     async def test_an_event_is_restored_although_its_room_is_deleted(self, memory: Memory, handlers: EventHandlers) -> None:
-        await memory.given(room(HALL), event(room_id=HALL), MediaEvent.delete.on(KEY), DeleteRecord(HALL, Room))
+        await memory.given(room(HALL), event(room_id=HALL), MediaEvent.delete.on(KEY), Room.delete.on(HALL))
         restored = await memory.executor.execute(MediaEvent.restore.on(KEY), invocation=ME)
         assert restored.aggregate.details.room_id == HALL
 
@@ -322,7 +322,7 @@ class TestRepeats:
         await memory.given(tag(SKI, "ski"))
         changes = EventChanges({"title": "a"}, [TagName("ski")])
         first = await handlers.add_or_update_event(None, changes, invocation=self.KEYED)
-        await memory.given(AmendRecord(SKI, Tag, {"name": "skiing"}), AddOrUpdateEvent(UUID(first.aggregate.key), {"title": "b"}))
+        await memory.given(Tag.amend.on(SKI, {"name": "skiing"}), AddOrUpdateEvent(UUID(first.aggregate.key), {"title": "b"}))
         again = memory.outcome("me", "k")
         assert (again.aggregate.details.title, again.as_of, again.secrets) == ("a", 2, {})
         assert again.aggregate == first.aggregate

@@ -22,7 +22,7 @@ from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.values import MOST_AT_ONCE, PublicationState
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.destination import Destination
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.asset.memory_assets import AssetWorkflows, Numbers
 from tests.domain.memory import Memory
 from tests.domain.publication.memory_publications import MemoryContents, ports_of
@@ -41,7 +41,7 @@ async def memory() -> Memory:
         values = {"name": "Archive", "target": target, "configuration_json": "{}"}
         await memory.executor.execute(_registered(key, values), invocation=ME)
         if active:
-            await memory.given(AmendRecord(key, Destination, {"active": True}))
+            await memory.given(Destination.amend.on(key, {"active": True}))
     return memory
 
 
@@ -166,9 +166,9 @@ async def test_bad_texts_are_told_before_what_is_not_there(handlers: Publication
 async def test_a_destination_with_a_running_publication_cannot_be_deleted(memory: Memory, handlers: PublicationHandlers) -> None:
     (created,) = made(await handlers.create(wanted(ACTIVE), invocation=ME))
     with pytest.raises((InUse, LinkBroken)):
-        await memory.executor.execute(DeleteRecord(ACTIVE, Destination), invocation=ME)
+        await memory.executor.execute(Destination.delete.on(ACTIVE), invocation=ME)
     await completed(memory, created)
-    await memory.executor.execute(DeleteRecord(ACTIVE, Destination), invocation=ME)
+    await memory.executor.execute(Destination.delete.on(ACTIVE), invocation=ME)
     assert await handlers.withdraw_of_destination(ACTIVE, invocation=ME) == 1
     assert await handlers.withdraw_of_destination(ACTIVE, invocation=ME) == 0
 

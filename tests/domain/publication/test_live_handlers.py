@@ -22,7 +22,7 @@ from domain.publication.values import PublicationState
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.destination import Destination
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory
 from tests.domain.publication.memory_publications import MemoryContents, NoServers, ports_of
 
@@ -46,7 +46,7 @@ async def memory() -> Memory:
         AddOrUpdateEvent(EVENT, {"title": "Final", "channel_id": CHANNEL}, new=True),
         MediaEvent.change_state.on(EVENT, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR),
         RegisterRecord(TUBE, Destination, tube, new=True),
-        AmendRecord(TUBE, Destination, {"active": True}),
+        Destination.amend.on(TUBE, {"active": True}),
     )
     return memory
 

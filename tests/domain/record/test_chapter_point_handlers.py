@@ -17,7 +17,7 @@ from domain.record.kinds.chapter_point import ChapterPoint
 from domain.record.kinds.custom_property import ChapterPointProperty
 from domain.record.ports import RecordRow
 from domain.record.property_upserts import PropertyChange
-from domain.record.record import AmendRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from tests.domain.memory import Memory
 from tests.domain.scenario import fact
 
@@ -88,7 +88,7 @@ async def test_a_point_above_that_moves_after_the_look_up_is_looked_at_again(
 ) -> None:
     first, right = UUID(int=21), UUID(int=22)
     await memory.given(point(first), point(right))
-    look_up, moves = memory.records.of_parent, [AmendRecord(right, ChapterPoint, {"parent_id": first})]
+    look_up, moves = memory.records.of_parent, [ChapterPoint.amend.on(right, {"parent_id": first})]
 
     async def then_moved(kind: Any, parent: object) -> Sequence[RecordRow[Any]]:
         rows = await look_up(kind, parent)

@@ -11,12 +11,13 @@ import pytest
 
 from domain.channel.flow import required_secrets
 from domain.channel.secrets import split
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Malformed, NotFound
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.flow import Flow
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.channel.texts_given import FLOW
 from tests.domain.scenario import Fact, Scenario, fact, given
 
@@ -47,8 +48,8 @@ def a_channel(*since: Fact, **secrets: SecretRef) -> Scenario[Any]:
     return given(Channel, KEY, fact(REGISTERED, name="One", configuration_json=TEXT, secrets=stored), *since)
 
 
-def amend(**changes: Any) -> AmendRecord:
-    return AmendRecord(KEY, Channel, changes)
+def amend(**changes: Any) -> Command[Any]:
+    return Channel.amend.on(KEY, changes)
 
 
 def holds(record: Any) -> set[int]:
@@ -128,7 +129,7 @@ def test_nobody_else_is_given_a_secret(text: SentConfiguration, remaining: set[i
 
 
 def test_a_deleted_record_holds_no_secrets_and_comes_back_without_them() -> None:
-    gone = a_channel(a=ref(1)).when(DeleteRecord(KEY, Channel)).then(fact(DELETED))
+    gone = a_channel(a=ref(1)).when(Channel.delete.on(KEY)).then(fact(DELETED))
     assert holds(gone) == set()
     command = RegisterRecord(KEY, Channel, {"name": "One", "configuration_json": brought()})
     back = a_channel(fact(DELETED), a=ref(1)).when(command)
@@ -139,7 +140,7 @@ def test_what_a_new_record_needs_is_named() -> None:
     for history in ((), (fact(Flow.EVENTS[0], name="x", configuration_json="{}"), fact(Flow.EVENTS[2]))):
         refused = no_record(Flow, *history).when(RegisterRecord(KEY, Flow, {})).then_refused(Malformed)
         assert [error.field for error in refused.errors] == ["name", "configurationJson"]
-    no_record(Flow).when(AmendRecord(KEY, Flow, {})).then_refused(NotFound)
+    no_record(Flow).when(Flow.amend.on(KEY, {})).then_refused(NotFound)
 
 
 @pytest.mark.parametrize("missing", [[A], [A, B]])

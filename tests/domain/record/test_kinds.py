@@ -11,7 +11,7 @@ import pytest
 from domain.kernel.errors import Malformed
 from domain.record.kinds.archiver_stream import ArchiverStream
 from domain.record.kinds.playlist import Playlist
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.scenario import NOW, Scenario, fact, given
 
 KEY = str(UUID(int=7))
@@ -64,11 +64,11 @@ def test_a_recording_does_not_end_before_it_starts() -> None:
     ],
 )
 def test_a_changed_time_is_compared_with_the_stored_one(changes: dict[str, Any]) -> None:
-    refused = a_recording().when(AmendRecord(7, ArchiverStream, changes)).then_refused(Malformed)
+    refused = a_recording().when(ArchiverStream.amend.on(7, changes)).then_refused(Malformed)
     assert [error.field for error in refused.errors] == ["endTime"]
 
 
 def test_both_times_may_change_together() -> None:
     changes = {"start_time": NOW + 2 * HOUR, "end_time": NOW + 3 * HOUR}
-    a_recording().when(AmendRecord(7, ArchiverStream, changes)).then(fact(STREAM_AMENDED, **changes))
-    a_recording().when(AmendRecord(7, ArchiverStream, {"uploaded": True})).then(fact(STREAM_AMENDED, uploaded=True))
+    a_recording().when(ArchiverStream.amend.on(7, changes)).then(fact(STREAM_AMENDED, **changes))
+    a_recording().when(ArchiverStream.amend.on(7, {"uploaded": True})).then(fact(STREAM_AMENDED, uploaded=True))

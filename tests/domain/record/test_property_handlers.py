@@ -14,7 +14,7 @@ from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.ports import PropertyFilter
 from domain.record.property_handlers import MAX_AT_ONCE, PropertyHandlers
 from domain.record.property_upserts import PropertyChange
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory
 from tests.domain.scenario import fact
 
@@ -95,7 +95,7 @@ async def test_of_changes_of_one_property_the_last_counts(memory: Memory, handle
 
 async def test_a_move_takes_the_latest_values_and_overwrites_the_target(memory: Memory, handlers: PropertyHandlers) -> None:
     await memory.given(stored(KEY, "k", "1"), stored(UUID(int=4), "k", "old", owner=OTHER))
-    memory.meanwhile(AmendRecord(KEY, CategoryProperty, {"value": "2"}))
+    memory.meanwhile(CategoryProperty.amend.on(KEY, {"value": "2"}))
     outcome = await handlers.copy(CategoryProperty, OWNER, target=OTHER, move=True, invocation=ME)
     copies = outcome.aggregates[: outcome.result["copied"]]
     assert [(copy.key, copy.details.owner_id, copy.details.value) for copy in copies] == [(str(UUID(int=4)), OTHER, "2")]

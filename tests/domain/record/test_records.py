@@ -13,7 +13,7 @@ from domain.kernel.errors import Malformed, NotFound, PlanOutdated
 from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
 
 KEY = str(UUID(int=7))
@@ -56,25 +56,25 @@ def test_registering_a_deleted_record_restores_it_with_the_new_values() -> None:
 
 def test_values_that_are_the_same_give_no_event() -> None:
     given = a_room(fact(ROOM_AMENDED, reference_id="h"))
-    room = given.when(AmendRecord(KEY, Room, {"name": "Hall", "reference_id": "i"})).then(fact(ROOM_AMENDED, reference_id="i"))
+    room = given.when(Room.amend.on(KEY, {"name": "Hall", "reference_id": "i"})).then(fact(ROOM_AMENDED, reference_id="i"))
     assert (room.details.name, room.details.reference_id) == ("Hall", "i")
-    same = given.when(AmendRecord(KEY, Room, {"name": "Hall", "reference_id": "h"})).then_nothing()
+    same = given.when(Room.amend.on(KEY, {"name": "Hall", "reference_id": "h"})).then_nothing()
     assert (same.version, same.modified_on) == (2, THEN)
 
 
 def test_a_field_set_to_null_is_changed_and_an_absent_one_is_not() -> None:
     given = a_room(fact(ROOM_AMENDED, reference_id="h"))
-    room = given.when(AmendRecord(KEY, Room, {"reference_id": None})).then(fact(ROOM_AMENDED, reference_id=None))
+    room = given.when(Room.amend.on(KEY, {"reference_id": None})).then(fact(ROOM_AMENDED, reference_id=None))
     assert (room.details.name, room.details.reference_id) == ("Hall", None)
 
 
 def test_a_deleted_record_keeps_its_details() -> None:
-    room = a_room().when(DeleteRecord(KEY, Room)).then(fact(ROOM_DELETED))
+    room = a_room().when(Room.delete.on(KEY)).then(fact(ROOM_DELETED))
     assert room.deleted
     assert room.details.name == "Hall"
 
 
-@pytest.mark.parametrize("command", [AmendRecord(KEY, Room, {"name": "x"}), AmendRecord(KEY, Room, {}), DeleteRecord(KEY, Room)])
+@pytest.mark.parametrize("command", [Room.amend.on(KEY, {"name": "x"}), Room.amend.on(KEY, {}), Room.delete.on(KEY)])
 def test_a_record_that_does_not_exist_can_only_be_registered(command: Any) -> None:
     refused = no_room().when(command).then_refused(NotFound)
     assert (refused.kind, refused.key) == ("room", KEY)
@@ -83,9 +83,9 @@ def test_a_record_that_does_not_exist_can_only_be_registered(command: Any) -> No
 
 STILL = {"name": "Hall"}
 RELYING = [
-    AmendRecord(KEY, Room, {}, still=STILL),
-    AmendRecord(KEY, Room, {"name": "x"}, still=STILL),
-    DeleteRecord(KEY, Room, still=STILL),
+    Room.amend.on(KEY, {}, still=STILL).as_planned(),
+    Room.amend.on(KEY, {"name": "x"}, still=STILL).as_planned(),
+    Room.delete.on(KEY, still=STILL).as_planned(),
 ]
 relying = pytest.mark.parametrize("command", RELYING)
 
@@ -112,7 +112,7 @@ def test_a_new_record_needs_all_required_fields() -> None:
 def test_only_a_command_with_a_new_key_creates() -> None:
     assert RegisterRecord(KEY, Room, {}, new=True).creates
     assert not RegisterRecord(KEY, Room, {}).creates
-    assert not AmendRecord(KEY, Room, {}).creates
+    assert not Room.amend.on(KEY, {}).creates
 
 
 def test_a_unique_field_is_claimed_until_the_record_is_deleted() -> None:

@@ -13,7 +13,7 @@ from domain.kernel.ports import Invocation
 from domain.record.handlers import ArchiverStreamHandlers, PlaylistHandlers, TagHandlers
 from domain.record.kinds.playlist import Playlist
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory
 from tests.domain.scenario import NOW
 
@@ -38,7 +38,7 @@ async def test_a_tag_that_another_request_makes_meanwhile_is_used(memory: Memory
     tags = TagHandlers(memory.executor, memory.records)
     memory.meanwhile(RegisterRecord(KEY, Tag, {"name": "football"}))
     assert (await tags.add_or_rename(None, "football", invocation=ME)).aggregate.key == str(KEY)
-    memory.meanwhile(AmendRecord(KEY, Tag, {"name": "soccer"}))
+    memory.meanwhile(Tag.amend.on(KEY, {"name": "soccer"}))
     await tags.add_or_rename(None, "football", invocation=ME)
     assert memory.topics[:2] == ["tag.registered", "tag.amended"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import NotFound
-from domain.record.record import AmendRecord, Record
+from domain.record.record import Record
 from domain.webhook.callback import Callback, callback_key
 from domain.webhook.commands import NameCallback
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
@@ -78,7 +78,7 @@ def test_it_is_removed_only_when_no_job_has_named_it_since_a_day() -> None:
 def test_a_rotated_secret_signs_beside_the_new_one() -> None:
     rotated = a_callback().when(Callback.rotate.on(KEY, sealed(3).ref).with_secrets([sealed(3)])).after
     assert holds(rotated) == {1, 3}
-    disabled = a_callback().when(AmendRecord(KEY, Callback, {"disabled_at": NOW})).after
+    disabled = a_callback().when(Callback.amend.on(KEY, {"disabled_at": NOW})).after
     assert disabled is not None
     assert disabled.details.disabled_at == NOW.replace(microsecond=NOW.microsecond // 1000 * 1000)
 

@@ -13,7 +13,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.details import WebhookFamily
 from domain.webhook.endpoint import encode_secret
@@ -156,10 +156,10 @@ async def test_credentials_are_replaced_kept_and_cleared(memory: Memory, handler
 
 async def test_a_change_is_checked_against_what_is_stored_when_it_is_appended(memory: Memory, handlers: WebhookHandlers) -> None:
     await given_webhook(memory, event_id=EVENT, username="u")
-    memory.meanwhile(AmendRecord(KEY, Webhook, {"username": None}))
+    memory.meanwhile(Webhook.amend.on(KEY, {"username": None}))
     with pytest.raises(Malformed):
         await handlers.update(KEY, changes(use_http_basic_authentication=True), family=OF_EVENT, invocation=ME)
-    memory.meanwhile(DeleteRecord(KEY, Webhook))
+    memory.meanwhile(Webhook.delete.on(KEY))
     with pytest.raises(NotFound):
         await handlers.update(KEY, changes(use_json_body=False), family=OF_EVENT, invocation=ME)
 
@@ -195,6 +195,6 @@ async def test_a_webhook_is_disabled_once(memory: Memory, handlers: WebhookHandl
     assert outcome.aggregate.details.disabled_at == NOW
     with pytest.raises(Conflict):
         await handlers.disable(KEY, at=NOW, invocation=ME)
-    await memory.given(DeleteRecord(KEY, Webhook))
+    await memory.given(Webhook.delete.on(KEY))
     with pytest.raises(Conflict):
         await handlers.disable(KEY, at=NOW, invocation=ME)

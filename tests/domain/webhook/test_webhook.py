@@ -12,7 +12,7 @@ import pytest
 from domain.kernel.command import Command
 from domain.kernel.encryption import EncryptedSecret, SecretRef
 from domain.kernel.errors import Malformed, NotFound
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from domain.webhook.aggregate import Webhook, extra_headers
 from domain.webhook.details import WebhookDetails
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact, given
@@ -43,8 +43,8 @@ def a_webhook(*since: Fact, **fields: Any) -> Scenario[Any]:
     return given(Webhook, KEY, fact(REGISTERED, **{"webhook_url": URL, "secrets": SIGNED, **fields}), *since)
 
 
-def amend(**changes: Any) -> AmendRecord:
-    return AmendRecord(KEY, Webhook, changes)
+def amend(**changes: Any) -> Command[Any]:
+    return Webhook.amend.on(KEY, changes)
 
 
 def rotate(number: int) -> Command[Webhook]:
@@ -154,7 +154,7 @@ def test_a_rotated_secret_signs_for_one_more_day_and_an_older_one_is_forgotten()
 
 def test_a_missing_webhook_gets_no_new_secret() -> None:
     no_webhook().when(rotate(2)).then_refused(NotFound)
-    gone = a_webhook().when(DeleteRecord(KEY, Webhook)).then(fact(DELETED))
+    gone = a_webhook().when(Webhook.delete.on(KEY)).then(fact(DELETED))
     assert holds(gone) == set()
     a_webhook(fact(DELETED)).when(rotate(2)).then_refused(NotFound)
 

@@ -21,7 +21,7 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import SNAPSHOT_EVERY, Streams
@@ -36,8 +36,8 @@ def room(key: object, name: str) -> RegisterRecord[Any]:
     return RegisterRecord(str(key), Room, {"name": name})
 
 
-def named(key: object, name: str) -> AmendRecord[Any]:
-    return AmendRecord(str(key), Room, {"name": name})
+def named(key: object, name: str) -> Command[Any]:
+    return Room.amend.on(str(key), {"name": name})
 
 
 async def do(at: Core, command: Command[Any]) -> Any:
@@ -89,7 +89,7 @@ async def test_a_test_of_a_value_is_made_on_the_log_before_it_fails(inner: Core,
 
 async def test_a_change_decided_on_an_outdated_copy_is_decided_again(inner: Core, other: Core, database_url: str) -> None:
     await do(inner, room("r", "Studio 1"))
-    await do(other, AmendRecord("r", Room, {"reference_id": "R1"}))
+    await do(other, Room.amend.on("r", {"reference_id": "R1"}))
     mended = await do(inner, named("r", "Studio 9"))
     assert (mended.details.name, mended.details.reference_id, mended.version) == ("Studio 9", "R1", 3)
     assert rows(database_url, "SELECT version, document::json->>'name' FROM record_view") == [(3, "Studio 9")]
@@ -97,7 +97,7 @@ async def test_a_change_decided_on_an_outdated_copy_is_decided_again(inner: Core
 
 async def test_an_aggregate_deleted_by_another_process_is_not_changed(inner: Core, other: Core, database_url: str) -> None:
     await do(inner, room("r", "Studio 1"))
-    await do(other, DeleteRecord("r", Room))
+    await do(other, Room.delete.on("r"))
     with pytest.raises(NotFound):
         await do(inner, named("r", "Studio 2"))
     assert whole(database_url) == 2
@@ -207,7 +207,7 @@ async def test_a_claim_without_companions_is_refused_at_once(inner: Core, other:
     await do(other, RegisterRecord("a", Tag, {"name": "football"}))
     with pytest.raises(ClaimTaken):
         await do(inner, RegisterRecord("b", Tag, {"name": "football"}))
-    await do(other, AmendRecord("a", Tag, {"name": "tennis"}))
+    await do(other, Tag.amend.on("a", {"name": "tennis"}))
     await do(inner, RegisterRecord("b", Tag, {"name": "football"}))
     assert rows(database_url, "SELECT value, owner FROM unique_claims ORDER BY 1") == [("football", "tag:b"), ("tennis", "tag:a")]
 

@@ -17,7 +17,7 @@ from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.category import Category
 from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.room import Room
-from domain.record.record import DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from projections.record.queries import Links, User
 from tests.projections.feeding import do, event, record, room, tag
 from tests.projections.log.helpers import rows, whole
@@ -51,7 +51,7 @@ async def test_link_targets_are_registered_and_not_deleted(inner: Core, database
     hall, ski = await room(inner, 11, "Hall"), await tag(inner, 21, "ski")
     await event(inner, 1)
     assert standing(database_url) == {f"room:{hall}", f"tag:{ski}"}
-    await do(inner, DeleteRecord(hall, Room))
+    await do(inner, Room.delete.on(hall))
     assert standing(database_url) == {f"tag:{ski}"}
     await do(inner, RegisterRecord(hall, Room, {"name": "Hall"}))
     assert standing(database_url) == {f"room:{hall}", f"tag:{ski}"}
@@ -68,7 +68,7 @@ async def test_a_target_with_links_cannot_be_deleted(inner: Core, database_url: 
     hall = await room(inner, 11, "Hall")
     key = await event(inner, 1, room_id=hall, title="Final")
     with pytest.raises(InUse) as refused:
-        await do(inner, DeleteRecord(hall, Room))
+        await do(inner, Room.delete.on(hall))
     assert list(refused.value.users) == [f"event {key} 'Final'"]
     assert refused.value.rule == f"cannot delete: it is used by event {key} 'Final'"
     assert whole(database_url) == 2
@@ -91,10 +91,10 @@ async def test_aggregates_deleted_together_may_link_to_each_other(inner: Core, d
     inside = await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="b")
 
     async def both() -> Plan:
-        return Plan([DeleteRecord(news, Category), DeleteRecord(inside, CategoryProperty)])
+        return Plan([Category.delete.on(news), CategoryProperty.delete.on(inside)])
 
     with pytest.raises(InUse):
-        await do(inner, DeleteRecord(news, Category))
+        await do(inner, Category.delete.on(news))
     await inner.executor.execute(both, invocation=Invocation(ME))
     assert (links(database_url), standing(database_url)) == (set(), set())
 
@@ -103,7 +103,7 @@ async def test_an_event_is_restored_although_its_room_is_deleted(inner: Core, da
     hall, ski = await room(inner, 11, "Hall"), await tag(inner, 21, "ski")
     key = await event(inner, 1, room_id=hall, tag_ids=(ski,))
     await do(inner, MediaEvent.delete.on(key))
-    await do(inner, DeleteRecord(hall, Room))
+    await do(inner, Room.delete.on(hall))
     back = await do(inner, MediaEvent.restore.on(key))
     assert back.details.room_id == hall
     assert links(database_url) == {(f"event:{key}", f"tag:{ski}")}
@@ -120,7 +120,7 @@ async def test_an_event_is_restored_whatever_is_deleted_at_that_moment(inner: Co
         key = await event(inner, number, room_id=hall)
         await do(inner, MediaEvent.delete.on(key))
         back, gone = await asyncio.gather(
-            do(inner, MediaEvent.restore.on(key)), do(other, DeleteRecord(hall, Room)), return_exceptions=True
+            do(inner, MediaEvent.restore.on(key)), do(other, Room.delete.on(hall)), return_exceptions=True
         )
         assert not isinstance(back, BaseException)
         linked = (f"event:{key}", f"room:{hall}") in links(database_url)
@@ -133,7 +133,7 @@ async def test_of_a_link_and_a_deletion_at_once_one_wins(inner: Core, other: Cor
     outcomes, far = set(), other if second_process else inner
     for number in range(40):
         hall, key = await room(inner, 1000 + number, "Hall"), UUID(int=number)
-        linking, leaving = do(inner, AddOrUpdateEvent(key, {"room_id": hall})), do(far, DeleteRecord(hall, Room))
+        linking, leaving = do(inner, AddOrUpdateEvent(key, {"room_id": hall})), do(far, Room.delete.on(hall))
         turns = (linking, leaving) if number % 2 else (leaving, linking)
         answers = await asyncio.gather(*turns, return_exceptions=True)
         lost = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -152,7 +152,7 @@ async def test_a_plan_is_made_again_when_a_link_target_is_deleted(inner: Core, o
     async def plan() -> Plan:
         if next(asked):
             return Plan([AddOrUpdateEvent(UUID(int=1), {"room_id": plaza})])
-        await do(other, DeleteRecord(hall, Room))
+        await do(other, Room.delete.on(hall))
         return Plan([AddOrUpdateEvent(UUID(int=1), {"room_id": hall})])
 
     made = (await inner.executor.execute(plan, invocation=Invocation(ME))).aggregate

@@ -31,7 +31,6 @@ from domain.publication.values import PublicationKind, PublicationState, Publica
 from domain.record.kinds.category import Category
 from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.room import Room
-from domain.record.record import DeleteRecord
 from projections.event.filters import EventFilter
 from projections.event.queries import EventQueries
 from projections.event.view import EVENT_VIEW
@@ -67,7 +66,7 @@ async def some_traffic(inner: Core) -> None:
     await do(inner, MediaEvent.change_state.on(UUID(int=1), EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
     await do(inner, MediaEvent.delete.on(UUID(int=2)))
     await room(inner, 12, "Gone")
-    await do(inner, DeleteRecord(str(UUID(int=12)), Room))
+    await do(inner, Room.delete.on(str(UUID(int=12))))
     await do(inner, RegisterClient("studio", ("viewer",), NewKey("k", "aa")))
     news = await record(inner, Category, 31, name="News", label="news")
     await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="b", value="c")

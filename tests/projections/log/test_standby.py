@@ -11,7 +11,7 @@ from api.wiring.core import Core, core, prepare
 from domain.kernel.errors import OutcomeUnknown, Unavailable
 from domain.kernel.ports import Invocation
 from domain.record.kinds.room import Room
-from domain.record.record import AmendRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from tests.projections.log.helpers import logged, until, whole
@@ -47,7 +47,7 @@ async def rename(at: Core, key: str, name: str) -> Record:
     async with asyncio.timeout(60):
         while True:
             try:
-                return (await at.executor.execute(AmendRecord(key, Room, {"name": name}), invocation=BY)).aggregate
+                return (await at.executor.execute(Room.amend.on(key, {"name": name}), invocation=BY)).aggregate
             except Unavailable:
                 await asyncio.sleep(0)
 
@@ -83,7 +83,7 @@ async def test_a_write_that_the_standby_lacks_is_not_acknowledged(servers: Repli
     await register(wired, "r")
     await asyncio.to_thread(servers.freeze)
     with pytest.raises(OutcomeUnknown):
-        await wired.executor.execute(AmendRecord("r", Room, {"name": "nobody has it"}), invocation=BY)
+        await wired.executor.execute(Room.amend.on("r", {"name": "nobody has it"}), invocation=BY)
     assert versions(servers.primary, "room:r") == [1], "nobody sees it, so nothing follows from it"
     await asyncio.to_thread(servers.thaw)
     await until(lambda: versions(servers.primary, "room:r") == [1, 2])

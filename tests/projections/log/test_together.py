@@ -21,7 +21,7 @@ from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
 from domain.record.property_handlers import MAX_AT_ONCE
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.projections.feeding import do, room, tag
 from tests.projections.log.helpers import interrupted, logged, rows, whole
 
@@ -35,8 +35,8 @@ def fixed(*commands: Command[Any]) -> Callable[[], Awaitable[Plan]]:
     return ask
 
 
-def named(number: int, name: str) -> AmendRecord:
-    return AmendRecord(UUID(int=number), Room, {"name": name})
+def named(number: int, name: str) -> Command[Any]:
+    return Room.amend.on(UUID(int=number), {"name": name})
 
 
 async def test_all_go_into_one_append_in_the_order_of_the_plan(inner: Core, database_url: str) -> None:
@@ -135,7 +135,7 @@ async def test_a_companion_comes_before_its_command_and_only_the_command_insists
 
 async def test_a_name_may_be_released_and_claimed_again_in_one_append(inner: Core, database_url: str) -> None:
     await tag(inner, 1, "ski")
-    swap = fixed(DeleteRecord(UUID(int=1), Tag), RegisterRecord(UUID(int=2), Tag, {"name": "ski"}))
+    swap = fixed(Tag.delete.on(UUID(int=1)), RegisterRecord(UUID(int=2), Tag, {"name": "ski"}))
     await inner.executor.execute(swap, invocation=Invocation(ME))
     assert rows(database_url, "SELECT value, owner FROM unique_claims") == [("ski", f"tag:{UUID(int=2)}")]
 
@@ -148,7 +148,7 @@ async def test_a_category_with_as_many_properties_as_go_at_once_is_deleted_in_on
         new = [RegisterRecord(key, CategoryProperty, {**values, "key": str(key)}) for key in keys[start : start + 1000]]
         await inner.executor.execute(fixed(*new), invocation=Invocation(ME))
     before = whole(database_url)
-    gone: list[Command[Any]] = [*(DeleteRecord(key, CategoryProperty) for key in keys), DeleteRecord(owner, Category)]
+    gone: list[Command[Any]] = [*(CategoryProperty.delete.on(key) for key in keys), Category.delete.on(owner)]
     await inner.executor.execute(fixed(*gone), invocation=Invocation(ME))
     assert whole(database_url) == before + MAX_AT_ONCE + 2
     assert rows(database_url, "SELECT count(*) FROM links") == [(0,)]

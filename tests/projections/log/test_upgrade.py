@@ -15,7 +15,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation
 from domain.record.kinds.room import Room
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from projections.kernel.database.database import Database
 from projections.kernel.schema.builds import BuildTooOld, OlderBuildsRun, RunningBuild
 from projections.kernel.schema.stored_views import StoredViews
@@ -95,7 +95,7 @@ class Process:
         await self._executor.execute(RegisterRecord(key, Room, {"name": name}), invocation=Invocation.by("system"))
 
     async def rename(self, key: UUID, name: str) -> None:
-        await self._executor.execute(AmendRecord(str(key), Room, {"name": name}), invocation=Invocation.by("system"))
+        await self._executor.execute(Room.amend.on(str(key), {"name": name}), invocation=Invocation.by("system"))
 
     async def read(self, key: UUID) -> tuple[Any, ...] | None:
         names = ", ".join(column.name for column in self.view.columns)

@@ -17,7 +17,7 @@ from domain.publication.values import PublicationKind, PublicationState, Publica
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.destination import Destination
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.api.asking import topics
 from tests.conftest import HandClock
 from tests.contract.target.memory import MemoryLiveTarget
@@ -35,7 +35,7 @@ LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED
 async def inner(inner: Core) -> Core:
     values = {"name": "Tube", "target": Target.YOUTUBE, "configuration_json": SentConfiguration("{}", {}, {})}
     await do(inner, RegisterRecord(DESTINATION, Destination, values))
-    await do(inner, AmendRecord(DESTINATION, Destination, {"active": True}))
+    await do(inner, Destination.amend.on(DESTINATION, {"active": True}))
     await record(inner, Channel, CHANNEL.int, **configured("main", json.dumps({"encoders": [{"outputUrls": [STREAM]}]})))
     return inner
 
@@ -185,7 +185,7 @@ async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
     await carried_out(inner, target)
     assert [await state(inner, publication) for publication in publications] == [(PublicationState.Completed, True)] * 2
     with pytest.raises(Exception, match="it is used by"):
-        await do(inner, DeleteRecord(DESTINATION, Destination))
+        await do(inner, Destination.delete.on(DESTINATION))
     clock.forward(hours=25)
     await carried_out(inner, target)
     assert [await state(inner, publication) for publication in publications] == [(PublicationState.Completed, False)] * 2
@@ -205,4 +205,4 @@ async def test_a_deleted_one_is_ended_and_removed_at_its_target(inner: Core, tar
         "publication.target_cleared",
     ]
     assert await pending_orders(inner) == 0
-    await do(inner, DeleteRecord(DESTINATION, Destination))
+    await do(inner, Destination.delete.on(DESTINATION))

@@ -25,7 +25,7 @@ from domain.publication.values import PublicationKind, PublicationText
 from domain.record.configured import SentConfiguration
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.destination import Destination
-from domain.record.record import DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from projections.consumers.orders import Orders
 from projections.custom_property.queries import PropertyQueries
 from projections.log.reader import read
@@ -127,7 +127,7 @@ async def test_a_deleted_destination_takes_all_its_publications_along(inner: Cor
     for number in range(1, 8):
         await do(inner, published(number))
         await do(inner, Publication.complete.on(UUID(int=number), number, job_version=9, details={}))
-    await do(inner, DeleteRecord(DESTINATION, Destination))
+    await do(inner, Destination.delete.on(DESTINATION))
     assert await fed(inner) == 1
     await carried_out(inner, MemoryTarget())
     assert await pending_orders(inner) == 0
@@ -152,7 +152,7 @@ async def test_what_an_upload_left_is_removed_after_its_worker_gave_up_and_until
     await carried_out(inner, target)
     assert (target.calls, await pending_orders(inner)) == (["delete", "close"] * 2, 0)
     assert (await topics(inner, Publication.stream(UUID(int=17))))[-1] == "publication.target_cleared"
-    await do(inner, DeleteRecord(DESTINATION, Destination))
+    await do(inner, Destination.delete.on(DESTINATION))
 
 
 async def test_a_deletion_that_leaves_nothing_orders_nothing(inner: Core) -> None:
@@ -190,7 +190,7 @@ async def test_a_destination_is_opened_for_the_present_job_of_a_publication_whil
     await do(inner, published(17))
     with pytest.raises(TargetFailed) as inactive:
         await opening(UUID(int=17), job=17)
-    await destinations.set_active(DESTINATION, True, invocation=Invocation.by("studio"))
+    await do(inner, Destination.amend.on(DESTINATION, {"active": True}))
     opened = await opening(UUID(int=17), job=17)
     assert (opened.target, opened.config, opened.order.title) == (5, config, "Final")
     assert "marked" not in repr(opened)

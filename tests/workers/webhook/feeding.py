@@ -13,7 +13,7 @@ from api.wiring.core import Core
 from domain.kernel.command import Command
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Plan
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.kernel.database.database import Database
 from projections.kernel.sizes import MIB
@@ -75,11 +75,11 @@ async def webhook(inner: Core, key: UUID, *, event: UUID | None = None, **values
 
 
 async def amend(inner: Core, key: UUID, **changes: Any) -> None:
-    await do(inner, AmendRecord(key, Webhook, changes))
+    await do(inner, Webhook.amend.on(key, changes))
 
 
 async def delete(inner: Core, key: UUID) -> None:
-    await do(inner, DeleteRecord(key, Webhook))
+    await do(inner, Webhook.delete.on(key))
 
 
 async def together(inner: Core, *commands: Command[Any]) -> int:

@@ -13,7 +13,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.record.kinds.category import Category
 from domain.record.kinds.chapter_point import ChapterPoint
 from domain.record.kinds.custom_property import CategoryProperty, ChapterPointProperty
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.projections.feeding import do, event, record
 from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, rows, together, webhook
 
@@ -51,9 +51,9 @@ async def test_a_point_and_its_properties_in_one_write_are_one_notification(inne
 async def test_later_changes_of_points_and_properties_are_notified(inner: Core, fan: Fed, at_once: int) -> None:
     await do(inner, point())
     await do(inner, property_("x"))
-    await do(inner, AmendRecord(POINT, ChapterPoint, {"title": "Goal"}))
-    await do(inner, AmendRecord(PROPERTY, ChapterPointProperty, {"value": "z"}))
-    await together(inner, DeleteRecord(PROPERTY, ChapterPointProperty), DeleteRecord(POINT, ChapterPoint))
+    await do(inner, ChapterPoint.amend.on(POINT, {"title": "Goal"}))
+    await do(inner, ChapterPointProperty.amend.on(PROPERTY, {"value": "z"}))
+    await together(inner, ChapterPointProperty.delete.on(PROPERTY), ChapterPoint.delete.on(POINT))
     await fan.feed(writes_at_once=at_once)
     assert await notifications(inner.database) == [f"1 {CHANGED}"] * 5
     assert await notifications(inner.database, ONE) == [f"1 {CHANGED}"] * 5
@@ -63,7 +63,7 @@ async def test_later_changes_of_points_and_properties_are_notified(inner: Core, 
 async def test_a_point_registered_again_for_another_event_notifies_that_event(inner: Core, fan: Fed, at_once: int) -> None:
     await do(inner, point())
     await do(inner, property_("x"))
-    await together(inner, DeleteRecord(PROPERTY, ChapterPointProperty), DeleteRecord(POINT, ChapterPoint))
+    await together(inner, ChapterPointProperty.delete.on(PROPERTY), ChapterPoint.delete.on(POINT))
     await do(inner, point(SECOND))
     await do(inner, property_("x"))
     await fan.feed(writes_at_once=at_once)
@@ -82,7 +82,7 @@ async def test_the_event_is_shown_as_of_the_write(inner: Core, fan: Fed) -> None
     """This also holds if the batch has no record of the Event itself."""
     await do(inner, point())
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "later"}))
-    await do(inner, AmendRecord(POINT, ChapterPoint, {"title": "Goal"}))
+    await do(inner, ChapterPoint.amend.on(POINT, {"title": "Goal"}))
     await fan.feed(writes_at_once=1)
     question = "SELECT payload::json->>'referenceId' FROM deliveries WHERE webhook = %s ORDER BY position"
     assert await inner.database.rows(question, (ALL,)) == [("",), ("later",), ("later",)]

@@ -18,7 +18,6 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.record.kinds.chapter_point import ChapterPoint
-from domain.record.record import AmendRecord
 from projections.log.reader import head, read
 from projections.webhook.keys import CHANNEL
 from tests.conftest import NOON
@@ -114,7 +113,7 @@ async def test_an_event_with_parked_records_is_shown_as_in_the_log(inner: Core, 
     await fan.begin(await head(inner.database) - 1)
     await fan.feed()
     await do(inner, AddOrUpdateEvent(FIRST, {"ref_id": "parked"}))
-    await do(inner, AmendRecord(UUID(int=11), ChapterPoint, {"title": "Goal"}))
+    await do(inner, ChapterPoint.amend.on(UUID(int=11), {"title": "Goal"}))
     await fan.take((await read(inner.database, 0))[-1:])
     assert ['"referenceId":"parked"' in row[4] for row in await rows(inner.database)] == [False, True]
 

@@ -16,7 +16,7 @@ from domain.record.kinds.category import Category
 from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.event_type import EventType
 from domain.record.kinds.room import Room
-from domain.record.record import AmendRecord, DeleteRecord, Record, RegisterRecord
+from domain.record.record import Record, RegisterRecord
 from projections.event import queries as showing
 from tests.projections.feeding import do, event, record
 from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, rows, together, webhook
@@ -72,7 +72,7 @@ async def test_what_events_show_is_notified_for_live_ones_and_the_next(
     inner: Core, fan: Fed, kind: type[Record], key: UUID, values: dict[str, Any]
 ) -> None:
     before = await inner.database.rows("SELECT id, version, date_modified, shown_version FROM event_view ORDER BY id")
-    await do(inner, AmendRecord(key, kind, values))
+    await do(inner, kind.amend.on(key, values))
     await fan.feed()
     assert await notifications(inner.database) == [f"1 {CHANGED.format('LIVE_UNPUBLISHED')}", f"2 {CHANGED.format('PRE_LIVE')}"]
     assert await notifications(inner.database, ONE) == [f"2 {CHANGED.format('PRE_LIVE')}"]
@@ -84,9 +84,9 @@ async def test_what_events_show_is_notified_for_live_ones_and_the_next(
 
 
 async def test_what_no_event_shows_is_not_notified(inner: Core, fan: Fed) -> None:
-    await do(inner, AmendRecord(HALL, Room, {"reference_id": "r-1"}))
+    await do(inner, Room.amend.on(HALL, {"reference_id": "r-1"}))
     await record(inner, Room, 110, name="New")
-    await do(inner, DeleteRecord(UUID(int=110), Room))
+    await do(inner, Room.delete.on(UUID(int=110)))
     await fan.feed()
     assert await notifications(inner.database) == []
 
@@ -100,9 +100,9 @@ async def test_each_change_of_the_properties_of_a_category_is_one_notification(i
     await together(inner, added(PROPERTY.int), added(107), added(108, NEWS))
     await fan.feed()
     assert await notifications(inner.database) == [*expected, f"4 {CHANGED.format('LIVE_UNPUBLISHED')}"]
-    await do(inner, AmendRecord(PROPERTY, CategoryProperty, {"value": "z"}))
+    await do(inner, CategoryProperty.amend.on(PROPERTY, {"value": "z"}))
     await fan.feed(writes_at_once=1)
-    await do(inner, DeleteRecord(PROPERTY, CategoryProperty))
+    await do(inner, CategoryProperty.delete.on(PROPERTY))
     await fan.feed()
     assert (await notifications(inner.database))[3:] == [*expected, *expected]
 
@@ -110,7 +110,7 @@ async def test_each_change_of_the_properties_of_a_category_is_one_notification(i
 async def test_an_event_is_shown_as_of_the_change(inner: Core, fan: Fed) -> None:
     key = UUID(int=1)
     await do(inner, AddOrUpdateEvent(key, {"ref_id": "before"}))
-    await do(inner, AmendRecord(HALL, Room, {"name": "Great hall"}))
+    await do(inner, Room.amend.on(HALL, {"name": "Great hall"}))
     await do(inner, AddOrUpdateEvent(key, {"ref_id": "after"}))
     await fan.feed()
     question = "SELECT payload::json->>'referenceId' FROM deliveries WHERE webhook = %s AND ordering_key = %s ORDER BY position"
@@ -122,7 +122,7 @@ async def test_only_the_next_events_are_notified(inner: Core, fan: Fed, monkeypa
         await scheduled(inner, number, days=number, room_id=HALL)
     await fan.feed()
     monkeypatch.setattr(showing, "_SHOWING", showing._SHOWING.replace(f"LIMIT {showing.MOST_AHEAD}", "LIMIT 3"))
-    await do(inner, AmendRecord(HALL, Room, {"name": "Great hall"}))
+    await do(inner, Room.amend.on(HALL, {"name": "Great hall"}))
     end = await inner.database.rows("SELECT max(position) FROM events")
     await fan.feed()
     result = await rows(inner.database)

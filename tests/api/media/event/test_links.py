@@ -17,7 +17,7 @@ from domain.record.kinds.event_type import EventType
 from domain.record.kinds.flow import Flow
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile
 from domain.record.kinds.room import Room
-from domain.record.record import AmendRecord, DeleteRecord, Record
+from domain.record.record import Record
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, patch, replace, topics
 from tests.projections.feeding import configured, do, record
 
@@ -58,7 +58,7 @@ async def test_a_link_is_shown_with_the_present_name(http: httpx.AsyncClient, in
     key = await target(inner, field)
     made = await add(http, **{field: str(key)})
     assert (made[shown_id], made[str(shown_name)]) == (str(key), "Old name")
-    await do(inner, AmendRecord(key, kind, {"name": "New name", **({"label": "New name"} if kind is Category else {})}))
+    await do(inner, kind.amend.on(key, {"name": "New name", **({"label": "New name"} if kind is Category else {})}))
     for shown in (await event(http, made["id"]), (await http.get("/api/event/")).json()["results"][0]):
         assert (shown[shown_id], shown[str(shown_name)]) == (str(key), "New name")
     assert (await http.get(f"/api/audit/event/{made['id']}/state?version=1")).json()["state"] == made
@@ -71,7 +71,7 @@ async def test_a_link_is_shown_with_the_present_name(http: httpx.AsyncClient, in
 async def test_a_link_without_a_target_is_400_and_changes_nothing(http: httpx.AsyncClient, inner: Core, field: str) -> None:
     kind = LINKS[field][0]
     gone = await target(inner, field)
-    await do(inner, DeleteRecord(gone, kind))
+    await do(inner, kind.delete.on(gone))
     made = await add(http)
     before = await last(inner)
     for key in (UNKNOWN, str(gone)):
@@ -90,7 +90,7 @@ async def test_an_event_shows_its_type_and_the_type_s_colour(http: httpx.AsyncCl
     key = await record(inner, EventType, 31, name="Sport", colour="#00aa00")
     shown = await add(http, EventTypeId=str(key))
     assert (shown["eventType"], shown["eventTypeColour"]) == ("Sport", "#00aa00")
-    await do(inner, AmendRecord(key, EventType, {"colour": None}))
+    await do(inner, EventType.amend.on(key, {"colour": None}))
     assert (await event(http, shown["id"]))["eventTypeColour"] is None
     plain = await add(http)
     assert (plain["eventType"], plain["eventTypeColour"]) == (None, None)
@@ -119,10 +119,10 @@ async def test_a_past_state_shows_the_category_and_properties_of_that_time(http:
     news = await record(inner, Category, 31, name="News", label="News")
     first = await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="k", value="1")
     made = await add(http, CategoryId=str(news))
-    await do(inner, AmendRecord(first, CategoryProperty, {"value": "2"}))
+    await do(inner, CategoryProperty.amend.on(first, {"value": "2"}))
     await record(inner, CategoryProperty, 42, owner_id=news, category="a", key="new", value="x")
-    await do(inner, DeleteRecord(first, CategoryProperty))
-    await do(inner, AmendRecord(news, Category, {"label": "Talk"}))
+    await do(inner, CategoryProperty.delete.on(first))
+    await do(inner, Category.amend.on(news, {"label": "Talk"}))
     then = (await http.get(f"/api/audit/event/{made['id']}/state?version=1")).json()["state"]
     assert then == made
     assert (then["category"], [custom_property["value"] for custom_property in then["customProperties"]]) == ("News", ["1"])

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from domain.record.record import AmendRecord
 from domain.webhook.callback import Callback
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.webhook.callbacks_given import add_callback, named
@@ -74,7 +73,7 @@ async def test_no_family_shows_or_changes_webhooks_of_another(http: httpx.AsyncC
 
 async def test_a_callback_is_enabled_again_and_no_other_field_changes(http: httpx.AsyncClient, inner: Core, path: str) -> None:
     key = path.rpartition("/")[2]
-    await do(inner, AmendRecord(key, Callback, {"disabled_at": NOON}))
+    await do(inner, Callback.amend.on(key, {"disabled_at": NOON}))
     assert (await http.get(f"{path}/callback/")).json()["disabledAt"] == "2031-01-02T12:00:00.000Z"
     body = {"disabledAt": None, "webhookUrl": "https://evil.test", "client": "x", "eventId": UNKNOWN}
     assert_problem(await http.put(f"{path}/callback/", json=body, headers={"If-Match": '"1"'}), 412)

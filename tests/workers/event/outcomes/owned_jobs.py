@@ -12,7 +12,7 @@ from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.room import Room
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from tests.projections.feeding import do
 
 ROOM = UUID(int=1)
@@ -25,7 +25,7 @@ def named(outcome: JobOutcome) -> str:
 
 
 def rename(key: str, outcome: JobOutcome) -> Command[Any]:
-    return AmendRecord(UUID(key), Room, {"name": named(outcome)})
+    return Room.amend.on(UUID(key), {"name": named(outcome)})
 
 
 def submission(owner: UUID | None) -> Submission:

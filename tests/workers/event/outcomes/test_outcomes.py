@@ -16,7 +16,6 @@ from domain.kernel.errors import Refused
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Executor, Invocation
 from domain.record.kinds.room import Room
-from domain.record.record import DeleteRecord
 from projections.consumers.orders import Orders
 from projections.log.reader import read
 from projections.log.transactions import writes
@@ -197,7 +196,7 @@ async def test_a_command_whose_answer_was_lost_has_one_effect(inner: Core) -> No
 async def test_an_owner_that_is_gone_is_not_told(inner: Core) -> None:
     await owned(inner, 17)
     await complete(inner, 17)
-    await do(inner, DeleteRecord(ROOM, Room))
+    await do(inner, Room.delete.on(ROOM))
     await fed(inner, handler(inner))
     assert await carried_out(inner) == 1
     assert await pending_orders(inner) == []

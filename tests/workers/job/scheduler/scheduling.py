@@ -10,11 +10,12 @@ from typing import Any
 
 from api.wiring.core import Core
 from domain.job.values import JobState
+from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
 from domain.record.kinds.schedule import QUEUE_SCHEDULED_JOBS, Schedule
 from domain.record.kinds.setting import Setting
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from projections.consumers.leases import ShardLeases
 from projections.job.settings import EngineSettingsQueries
 from projections.vault.vault import Vault
@@ -50,7 +51,7 @@ class Scheduling:
         key = Schedule.key_of(client)
         values = {"client": client, "name": QUEUE_SCHEDULED_JOBS, "active": active}
         settings = rows(self.url, "SELECT FROM record_view WHERE kind = 'schedule' AND id = %s", key)
-        command = AmendRecord(key, Schedule, {"active": active}) if settings else RegisterRecord(key, Schedule, values)
+        command: Command[Any] = Schedule.amend.on(key, {"active": active}) if settings else RegisterRecord(key, Schedule, values)
         await do(self.core, command)
 
     async def every(self, seconds: int, client: str = "studio") -> None:

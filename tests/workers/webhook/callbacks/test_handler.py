@@ -20,7 +20,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationText
 from domain.record.configured import SentConfiguration
 from domain.record.kinds.destination import Destination
-from domain.record.record import AmendRecord, DeleteRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.callback import Callback
 from projections.kernel.sizes import MIB
 from projections.log.reader import head, read
@@ -135,13 +135,13 @@ async def test_a_job_without_callbacks_has_no_notices_and_wakes_no_sender(inner:
 
 
 async def test_a_deleted_callback_gets_nothing_and_a_disabled_one_failed_deliveries(inner: Core, fan: Fed) -> None:
-    await do(inner, AmendRecord(A, Callback, {"disabled_at": NOON}))
-    await do(inner, DeleteRecord(B, Callback))
+    await do(inner, Callback.amend.on(A, {"disabled_at": NOON}))
+    await do(inner, Callback.delete.on(B))
     await accept(inner, 17, A, B, UUID(int=999))
     await start(inner, 17)
     await fan.feed()
     assert [(row[0], row[5], row[6]) for row in await rows(inner.database)] == [(A, 2, DISABLED)]
-    await do(inner, AmendRecord(A, Callback, {"disabled_at": None}))
+    await do(inner, Callback.amend.on(A, {"disabled_at": None}))
     await start_task(inner, 17, 1)
     await fan.feed()
     assert [row[5] for row in await rows(inner.database)] == [2, 0]

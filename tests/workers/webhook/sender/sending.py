@@ -19,7 +19,7 @@ from api.wiring.core import Core
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
-from domain.record.record import AmendRecord, RegisterRecord
+from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.callback import Callback
 from domain.webhook.endpoint import SIGNING, encode_secret
@@ -133,7 +133,7 @@ class Sending:
         await self.amend(webhook, disabled_at=self.clock())
 
     async def amend(self, webhook: UUID, **changes: Any) -> None:
-        await self.core.executor.execute(AmendRecord(webhook, Webhook, changes), invocation=Invocation.by("test"))
+        await self.core.executor.execute(Webhook.amend.on(webhook, changes), invocation=Invocation.by("test"))
 
     def put(self, webhook: UUID, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS) -> None:
         """Insert rows (position, ordering key), which the payload names too."""

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 
 from domain.kernel.cause import Cause
 from domain.kernel.ports import Invocation
-from domain.record.record import AmendRecord
 from domain.webhook.aggregate import Webhook
 from projections.webhook.keys import Source, delivery_id
 from projections.webhook.queries import DeliveryFilter, DeliveryQueries
@@ -47,7 +46,7 @@ async def test_the_trace_of_the_event_goes_with_its_delivery(sending: Sending) -
         webhook = await sending.webhook(receiver.url)
         positions = []
         for cause in (Cause.by("test", trace_parent=trace), Cause.by("test")):
-            change = AmendRecord(webhook, Webhook, {"username": str(cause.command_id)})
+            change = Webhook.amend.on(webhook, {"username": str(cause.command_id)})
             outcome = await sending.core.executor.execute(change, invocation=Invocation(cause))
             positions.append(outcome.position or 0)
         sending.put(webhook, *((position, "a") for position in positions))

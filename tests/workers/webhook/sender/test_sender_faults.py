@@ -16,7 +16,6 @@ from standardwebhooks.webhooks import Webhook as Receiving
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
-from domain.record.record import DeleteRecord
 from domain.webhook.aggregate import Webhook
 from domain.webhook.endpoint import encode_secret
 from projections.consumers.leases import ShardLeases
@@ -157,7 +156,7 @@ async def test_pending_deliveries_of_a_deleted_webhook_fail(sending: Sending) ->
     async with Receiver() as receiver:
         webhook = await sending.webhook(receiver.url)
         sending.put(webhook, (1, "a"))
-        await sending.core.executor.execute(DeleteRecord(webhook, Webhook), invocation=Invocation.by("test"))
+        await sending.core.executor.execute(Webhook.delete.on(webhook), invocation=Invocation.by("test"))
         async with sending.sender():
             await sending.finished(webhook, 1)
     assert receiver.got == []
