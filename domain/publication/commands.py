@@ -11,16 +11,13 @@ from domain.publication.aggregate import Publication
 
 
 @dataclass(frozen=True)
-class _PublicationCommand(Command[Publication]):
+class ReadPublication(Command[Publication]):
+    """Change nothing, so that the outcome has the publication as it is."""
+
     key: UUID
 
     def kind(self) -> type[Publication]:
         return Publication
-
-
-@dataclass(frozen=True)
-class ReadPublication(_PublicationCommand):
-    """Change nothing, so that the outcome has the publication as it is."""
 
     def act(self, root: Publication, *, at: datetime) -> None:
         return None
