@@ -29,6 +29,8 @@ _WRONG_HOST: Final = {
     400: "The header Host must be a host name or an address, with or without a port.",
     421: "This server does not answer to the name in the header Host; MEDIALEDGER_PUBLIC_URL sets its name.",
 }
+_LENGTHS: Final = frozenset(map(len, (b"host", b"content-length", b"transfer-encoding")))
+"""The lengths of the names of headers that are looked at."""
 _NOT_HTTP: Final = (400, "This is not an HTTP/1.1 request.")
 _TOO_MANY: Final = (503, "Too many requests from this address are under way.")
 
@@ -265,6 +267,8 @@ class GuardedConnection(asyncio.Protocol):
         self._headers += 1
         if self._headers > self.limits.headers:
             self._stop(431, f"A request has at most {self.limits.headers} headers.")
+        if len(name) not in _LENGTHS:
+            return
         name = name.lower()
         if name == b"host":
             if self._host is not None:

@@ -16,7 +16,7 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from api.cli.run.database import attach_database
-from api.cli.run.limits import collect_seldom, raise_descriptor_limit
+from api.cli.run.limits import collect_seldom, raise_descriptor_limit, return_large_memory
 from api.cli.run.process_channel import Channel, ChannelClosed
 from api.cli.run.running import EXPECTED_ERRORS, set_up_log
 from api.cli.run.stop_signals import StopSignals
@@ -149,6 +149,7 @@ def _role_names(roles: Sequence[str]) -> tuple[str, ...]:
 
 def main(orders: int, supervisor: int) -> int:
     collect_seldom()  # before most imports
+    return_large_memory()
     os.umask(0o077)
     conceal()
     end_with(supervisor)

@@ -14,7 +14,7 @@ from typing import Protocol
 import uvicorn
 
 from api.cli.run.database import OpenDatabase, warn_of_rights
-from api.cli.run.limits import collect_seldom, raise_descriptor_limit
+from api.cli.run.limits import collect_seldom, raise_descriptor_limit, return_large_memory
 from api.cli.run.ready import print_ready, print_status
 from api.cli.run.sockets import bound_sockets, with_duplicates
 from api.cli.run.stop_signals import StopSignals
@@ -108,6 +108,7 @@ async def run_product(
 ) -> None:
     """Run the product until a stop signal or until `retire` is set: then another process has taken over, and every connection may
     end in its own time."""
+    return_large_memory()
     server = Server(server_config(product.app, product.connections, seconds=seconds), listening=listening)
     tasks = [start_task(_force(server, signals), what="stop by force")]
     if retire is not None:
