@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
 import tomllib
@@ -17,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin
 from uuid import UUID
 
+import click
 import yaml
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # run as a script, not imported by the test
     sys.path.insert(0, str(ROOT))
 
-from api.cli.arguments import EXIT_CODES, GROUPS  # noqa: E402
-from api.cli.main import COMMANDS, leaves, parser  # noqa: E402
+from api.cli.command import EXIT_CODES, Command, Group  # noqa: E402
+from api.cli.main import COMMANDS, SECTIONS, command_line  # noqa: E402
 from api.http.openapi import describe  # noqa: E402
 from api.http.routing import Permission, Route, routes_of  # noqa: E402
 from api.kernel.auth import Role  # noqa: E402
@@ -47,6 +47,8 @@ _SAID = "Written by docs/generate.py from the code. Do not edit: run `python doc
 _MARK = f"<!-- {_SAID} -->"
 _PLACES: Final = ("url", "context", "local", "key_file")
 """Options that many commands have."""
+_EITHER: Final = ("audit verify", "audit checkpoint", "audit export", "audit verifier")
+"""Actions that call the API of another installation, and work on the database of this home."""
 _WORDS: Mapping[Any, str] = {
     str: "text",
     int: "whole number",
@@ -252,91 +254,114 @@ def _settings() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    top = parser()
-    yield from ("# Commands", "", f"{top.description} `medialedger COMMAND --help` says the same as this page.", "")
-    for group in GROUPS:
-        yield from (f"**{group.capitalize()}**", "")
-        commands = [
-            (f"[{code(name)}](#medialedger-{name})", command.summary)
-            for name, command in COMMANDS.items()
-            if command.group == group
+    context = click.Context(command_line, info_name="medialedger")
+    commands = {name: command_line.get_command(context, name) for name in COMMANDS}
+    yield from ("# Commands", "", f"{command_line.help} `medialedger COMMAND --help` says the same as this page.", "")
+    for section in SECTIONS:
+        yield from (f"**{section.capitalize()}**", "")
+        listed = [
+            (f"[{code(name)}](#medialedger-{name})", entry.summary) for name, entry in COMMANDS.items() if entry.section == section
         ]
-        yield from table(("command", "what it does"), commands)
-    yield from _places()
-    for name, subparser in _subcommands(top).items():
-        yield from (f"## medialedger {name}", "", COMMANDS[name].description, "")
-        yield from _usage(subparser, f"medialedger {name}")
-        yield from ("Examples:", "", "```", *(line.strip() for line in COMMANDS[name].examples.splitlines()), "```", "")
+        yield from table(("command", "what it does"), listed)
+    yield from _places(commands)
+    for name, command in commands.items():
+        assert isinstance(command, Command | Group)
+        yield from (f"## medialedger {name}", "", _sentence(command.help), "")
+        yield from _usage(command, f"medialedger {name}")
+        yield from ("Examples:", "", "```", *command.examples.splitlines(), "```", "")
     yield from ("## Exit codes", "")
     codes = [line.split(None, 1) for line in EXIT_CODES.splitlines()[1:]]
     yield from table(("code", "meaning"), [(code(number), meaning) for number, meaning in codes])
 
 
-def _places() -> Iterator[str]:
+def _places(commands: Mapping[str, click.Command | None]) -> Iterator[str]:
     """Yield the description of what all commands have in common."""
-    leaf = dict(leaves(dict(leaves(parser()))["events"]))["list"]
-    options = [(code(_called(action)), _meaning(action)) for action in leaf._actions if action.dest in _PLACES]
+    by_api = {name: list(_with_option(command, "url")) for name, command in commands.items()}
+    whole = [code(name) for name, actions in by_api.items() if actions and len(actions) == len(list(_leaves(commands[name])))]
+    parts = [
+        code(f"{name} {action}")
+        for name, actions in by_api.items()
+        if code(name) not in whole
+        for action in actions
+        if f"{name} {action}" not in _EITHER
+    ]
+    places = [option for option in _parameters(_leaf(commands["jobs"])) if option.name in _PLACES]
     yield from ("## Where a command goes", "")
-    by_rest = [code(name) for name, command in COMMANDS.items() if command.by_rest]
-    elsewhere = [code(f"{name} {action}".strip()) for name, command in COMMANDS.items() for action in command.remote]
     yield (
-        f"{', '.join(by_rest)} call the REST API: that of an address or a [context](#medialedger-context), else that of the "
-        f"product of this home. {', '.join(elsewhere)} call it where an address or a context is named, and work on the database of "
-        "this home otherwise. All other commands work on the database, or are about this machine: while a context is in use they "
-        "want `--local`. [How to](../how-to/use-the-command-line.md)."
+        f"{', '.join(whole)} and {', '.join(parts)} call the REST API: that of an address or a [context](#medialedger-context), "
+        "else that of the product of this home, or of a product in the process of the command if none runs. "
+        f"{', '.join(map(code, _EITHER))} work on the database of this home unless an address or a context is named. All other "
+        "commands work on the database, or are about this machine: while a context is in use they want `--local`. "
+        "[How to](../how-to/use-the-command-line.md)."
     )
     yield ""
-    yield from table(("option", "meaning"), options)
+    yield from table(("option", "meaning"), [(code(_called(option)), _meaning(option)) for option in places])
 
 
-def _usage(command: argparse.ArgumentParser, spelled: str) -> Iterator[str]:
+def _leaves(command: click.Command | None) -> Iterator[tuple[str, click.Command]]:
+    """Yield the actions of a command by their names; for a command without actions, the command itself under an empty name."""
+    assert command is not None
+    if isinstance(command, click.Group):
+        yield from command.commands.items()
+    else:
+        yield "", command
+
+
+def _leaf(command: click.Command | None) -> click.Command:
+    return next(leaf for _, leaf in _leaves(command))
+
+
+def _with_option(command: click.Command | None, name: str) -> Iterator[str]:
+    for action, leaf in _leaves(command):
+        if any(isinstance(option, click.Option) and option.name == name for option in leaf.params):
+            yield action
+
+
+def _parameters(command: click.Command) -> list[click.Parameter]:
+    """Return the arguments of a command, then its options."""
+    shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    return sorted(shown, key=lambda parameter: isinstance(parameter, click.Option))
+
+
+def _usage(command: click.Command, spelled: str) -> Iterator[str]:
     """Yield the command line and the meaning of its arguments, for each action of a command that has actions."""
-    actions = _subcommands(command)
-    if actions:
-        summaries = {choice.dest: choice.help or "" for choice in _choices(command)}
-        for name, below in actions.items():
-            yield from (f"**`{spelled} {name}`**: {summaries[name]}", "")
-            yield from _usage(below, f"{spelled} {name}")
+    if isinstance(command, click.Group):
+        for name, action in command.commands.items():
+            yield from (f"**`{spelled} {name}`**: {_sentence(action.help)}", "")
+            yield from _usage(action, f"{spelled} {name}")
         return
-    taken = [action for action in command._actions if action.dest not in ("help", *_PLACES) and action.help != argparse.SUPPRESS]
+    taken = [parameter for parameter in _parameters(command) if parameter.name not in _PLACES]
     if taken:
         yield from ("```", " ".join([spelled, *map(_part, taken)]), "```", "")
-        yield from table(("argument", "meaning"), [(code(_called(action)), _meaning(action)) for action in taken])
+        yield from table(("argument", "meaning"), [(code(_called(parameter)), _meaning(parameter)) for parameter in taken])
 
 
-def _subcommands(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    return {name: below for action in _nested(command) for name, below in action.choices.items()}
+def _sentence(text: str | None) -> str:
+    return " ".join((text or "").split())
 
 
-def _choices(command: argparse.ArgumentParser) -> list[argparse.Action]:
-    return [choice for action in _nested(command) for choice in action._choices_actions]
+def _called(parameter: click.Parameter) -> str:
+    if not isinstance(parameter, click.Option):
+        return str(parameter.metavar).strip("[].")
+    names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    if parameter.is_flag or parameter.flag_value is True:
+        return names
+    kind = parameter.type
+    value = parameter.metavar or ("{" + ",".join(kind.choices) + "}" if isinstance(kind, click.Choice) else "VALUE")
+    return f"{names} {value}"
 
 
-def _nested(command: argparse.ArgumentParser) -> list[Any]:
-    return [action for action in command._actions if isinstance(action, argparse._SubParsersAction)]
-
-
-def _called(action: argparse.Action) -> str:
-    if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction):
-        return ", ".join(action.option_strings)
-    value = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-    if not action.option_strings:
-        return value
-    if action.choices is not None:
-        value = "{" + ",".join(map(str, action.choices)) + "}"
-    return f"{', '.join(action.option_strings)} {value}"
-
-
-def _part(action: argparse.Action) -> str:
-    called = _called(action).rpartition(", ")[2] if action.option_strings else _called(action)
-    if action.nargs in ("*", "+"):
+def _part(parameter: click.Parameter) -> str:
+    called = _called(parameter)
+    if isinstance(parameter, click.Option):
+        called = called.rpartition(", ")[2]
+    elif parameter.nargs == -1:
         called = f"{called} …"
-    needed = action.required if action.option_strings else action.nargs not in ("?", "*")
-    return called if needed else f"[{called}]"
+    return called if parameter.required else f"[{called}]"
 
 
-def _meaning(action: argparse.Action) -> str:
-    return (action.help or "").replace("%(default)s", str(action.default)) or "-"
+def _meaning(parameter: click.Parameter) -> str:
+    return _sentence(getattr(parameter, "help", None)) or "-"
 
 
 # --- views

@@ -1,74 +1,138 @@
-"""The console script `medialedger`: determines what a command needs and where it goes, and runs it. A command that only calls the
-API imports neither the settings nor the product, so it starts as quickly as Python. See ADR 0076."""
+"""The console script `medialedger`: finds the module of a command, and runs it. A command that only calls the API imports neither
+the settings nor the product, so it starts as quickly as Python. See ADR 0076 and ADR 0113."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _SubParsersAction
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from errno import EDQUOT, ENOSPC
-from textwrap import fill
-from typing import Any
+from importlib import import_module
+from typing import Any, Final, NamedTuple
 
-from api.cli import (
-    arguments,
-    audit_arguments,
-    catalogue_arguments,
-    job_arguments,
-    live_arguments,
-    publishing_arguments,
-    shell_arguments,
-    up_arguments,
-)
-from api.cli.arguments import EXIT_CODES, GROUPS, Command
-from api.cli.command_parser import CommandParser, ShowVersion
-from api.cli.output_arguments import add_local, add_target
+import click
+from click.shell_completion import shell_complete
+
+from api.cli.command import COMPLETE, EXIT_CODES
 from api.cli.printable import printable_lines
 from api.cli.run.limits import collect_seldom
+from api.cli.shell import environment
 from api.wiring.startup import StartError
 
-# A command is a line here, and its arguments are in one of the modules above. The module of its name implements it, and is
-# imported only when it is called: `run(args, api) -> int` in api/cli/by_rest/ for actions that call the REST API, and
-# `async def run(args, settings) -> int` in api/cli/ for actions on the database (`load-sample`: api/cli/load_sample.py).
-COMMANDS: Mapping[str, Command] = {
-    "up": up_arguments.UP,
-    "demo": up_arguments.DEMO,
-    "api": arguments.API,
-    "workers": arguments.WORKERS,
-    "origin": live_arguments.ORIGIN,
-    "settings": arguments.SETTINGS,
-    "migrate": arguments.MIGRATE,
-    "load-sample": arguments.LOAD_SAMPLE,
-    "status": arguments.STATUS,
-    "doctor": shell_arguments.DOCTOR,
-    "events": catalogue_arguments.EVENTS,
-    "webhooks": catalogue_arguments.WEBHOOKS,
-    "sessions": live_arguments.SESSIONS,
-    "channel": live_arguments.CHANNEL,
-    "provision": live_arguments.PROVISION,
-    "consumers": arguments.CONSUMERS,
-    "projections": arguments.PROJECTIONS,
-    "builds": arguments.BUILDS,
-    "client": arguments.CLIENT,
-    "keys": arguments.KEYS,
-    "jobs": job_arguments.JOBS,
-    "workflows": job_arguments.WORKFLOWS,
-    "media": arguments.MEDIA,
-    "compose": publishing_arguments.COMPOSE,
-    "destination": publishing_arguments.DESTINATION,
-    "publish": publishing_arguments.PUBLISH,
-    "audit": audit_arguments.AUDIT,
-    "log": audit_arguments.LOG,
-    "backup": arguments.BACKUP,
-    "restore": arguments.RESTORE,
-    "restored": arguments.RESTORED,
-    "quiet": arguments.QUIET,
-    "context": shell_arguments.CONTEXT,
-    "open": shell_arguments.OPEN,
-    "completion": shell_arguments.COMPLETION,
+RUN, OPERATE, MEDIA_WORK, AUDIT_WORK, PERSON = SECTIONS = (
+    "run the product",
+    "operate it",
+    "media and jobs",
+    "audit and data",
+    "this shell",
+)
+"""The sections of the help."""
+PROGRAM: Final = "medialedger"
+
+
+class Entry(NamedTuple):
+    """A command: its module below api/cli/commands/, its name there, its section of the help, and its summary."""
+
+    module: str
+    name: str
+    section: str
+    summary: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "up": Entry("serve", "up", RUN, "run everything on this machine"),
+    "demo": Entry("demo", "demo", RUN, "load or remove a demo"),
+    "api": Entry("serve", "api", RUN, "run only the API"),
+    "workers": Entry("serve", "workers", RUN, "run only the workers"),
+    "origin": Entry("serve", "origin", RUN, "receive and play live streams, without a database"),
+    "settings": Entry("settings", "settings", RUN, "show every setting"),
+    "migrate": Entry("schema", "migrate", RUN, "bring the database's schema up to date"),
+    "load-sample": Entry("load_sample", "load_sample", RUN, "write a sample schedule"),
+    "status": Entry("status", "status", OPERATE, "show the state of the installation and what needs attention"),
+    "doctor": Entry("doctor", "doctor", OPERATE, "look for problems of this installation"),
+    "events": Entry("events", "events", OPERATE, "list Events, show one as it is or as it was"),
+    "webhooks": Entry("webhooks", "webhooks", OPERATE, "list webhooks and their deliveries, send a delivery again"),
+    "sessions": Entry("sessions", "sessions", OPERATE, "list the sessions of encoders, stop a session"),
+    "channel": Entry("channel", "channel", OPERATE, "test a channel before an Event needs it"),
+    "provision": Entry("provision", "provision", OPERATE, "list, show, plan and cancel the infrastructure of Events"),
+    "consumers": Entry(
+        "consumers", "consumers", OPERATE, "list the consumers of the log, replay parked records, forget a consumer"
+    ),
+    "projections": Entry("schema", "projections", OPERATE, "list or rebuild the views"),
+    "builds": Entry("schema", "builds", OPERATE, "list the builds that run on the database"),
+    "client": Entry("client", "client", OPERATE, "create, list and revoke clients and API keys"),
+    "keys": Entry("keys", "keys", OPERATE, "import and export content keys, rotate or replace the master key"),
+    "jobs": Entry("jobs", "jobs", MEDIA_WORK, "submit, watch and control jobs"),
+    "workflows": Entry("workflows", "workflows", MEDIA_WORK, "list the workflows that jobs run, with their parameters"),
+    "media": Entry("media", "media", MEDIA_WORK, "bring media into the product"),
+    "compose": Entry("compose", "compose", MEDIA_WORK, "show the playlist of an Event"),
+    "destination": Entry("destination", "destination", MEDIA_WORK, "add, test and list the destinations of publications"),
+    "publish": Entry("publish", "publish", MEDIA_WORK, "publish the film of an Event at a destination"),
+    "audit": Entry("audit", "audit", AUDIT_WORK, "read and check the log"),
+    "log": Entry("log", "log", AUDIT_WORK, "list, seal and export the partitions of the log"),
+    "backup": Entry("backup", "backup", AUDIT_WORK, "write the database to one file"),
+    "restore": Entry("backup", "restore", AUDIT_WORK, "create a database from a back-up"),
+    "restored": Entry("backup", "restored", AUDIT_WORK, "record in the log that its database was restored"),
+    "quiet": Entry("quiet", "quiet", OPERATE, "stop what leaves the installation, and resume it"),
+    "context": Entry("context", "context", PERSON, "name the installations that commands go to"),
+    "open": Entry("console", "open_console", PERSON, "open the console in a browser"),
+    "completion": Entry("completion", "completion", PERSON, "print a script that completes commands in a shell"),
 }
+
+
+class CommandLine(click.Group):
+    """All commands. The module of a command is imported when the command is called, or its help is shown."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if (entry := COMMANDS.get(cmd_name)) is None:
+            return None
+        command: click.Command = getattr(import_module(f"api.cli.commands.{entry.module}"), entry.name)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Return the commands that begin with a text, without importing their modules."""
+        from click.shell_completion import CompletionItem
+
+        named = [CompletionItem(name, help=entry.summary) for name, entry in COMMANDS.items() if name.startswith(incomplete)]
+        return named if not incomplete.startswith("-") else click.Command.shell_complete(self, ctx, incomplete)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in SECTIONS:
+            with formatter.section(section):
+                formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items() if entry.section == section])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\nsettings are environment variables: medialedger settings\n\n{EXIT_CODES}")
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from api.kernel.version import product_version
+
+        print(f"{PROGRAM} {product_version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=CommandLine,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    options_metavar="[--version]",
+    subcommand_metavar="COMMAND [ACTION] [OPTIONS]",
+)
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version and exit."
+)
+def command_line() -> None:
+    """An event-sourced back end for live and on-demand video."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,15 +142,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     conceal()
     collect_seldom()  # before most imports
-    words = sys.argv[1:] if argv is None else argv
-    if not words:
-        parser().print_help()
-        return 0
+    if argv is None and (instruction := environment().get(COMPLETE)):
+        return shell_complete(command_line, {}, PROGRAM, COMPLETE, instruction)
+    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        args = parser().parse_args(words)
-        code = _run(args, COMMANDS[args.command])
+        code = _run(words)
         sys.stdout.flush()
         return code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
     except StartError as error:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
         return 1
@@ -103,92 +168,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _run(words: list[str]) -> int:
+    try:
+        with command_line.make_context(PROGRAM, words) as ctx:
+            code: int | None = command_line.invoke(ctx)
+            return code or 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+
+
 def _drop_output() -> None:
     """Redirect standard output to the null device, so that flushing its buffer no longer fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _run(args: Namespace, command: Command) -> int:
-    action = getattr(args, "action", None) or ""
-    if command.light:
-        module: Any = importlib.import_module(f"api.cli.{args.command}")
-        code: int = module.run(args)
-        return code
-    if not command.about_machine:
-        from api.cli.remote.contexts import local_api, remote_api
-
-        remote = remote_api(args)
-        if action in command.by_rest or (remote is not None and action in command.remote):
-            return _run_by_rest(args, remote or local_api())
-        if remote is not None:
-            spelled = f"medialedger {args.command} {action}".rstrip()
-            raise StartError(
-                f"`{spelled}` works on the database and cannot use {remote.label}: run it on that machine, or give --local"
-            )
-    from api.cli.run.running import run_here
-
-    return run_here(args, command)
-
-
-def _run_by_rest(args: Namespace, api: Any) -> int:
-    module: Any = importlib.import_module(f"api.cli.by_rest.{args.command}")
-    try:
-        code: int = module.run(args, api)
-        return code
-    finally:
-        api.close()
-
-
-def parser(commands: Mapping[str, Command] | None = None) -> ArgumentParser:
-    """Return the parser of all commands, or of the given ones."""
-    selected = COMMANDS if commands is None else commands
-    top = CommandParser(
-        prog="medialedger",
-        usage="medialedger COMMAND [ACTION] [options]",
-        description="An event-sourced back end for live and on-demand video.",
-        epilog=f"{_groups(selected)}\nsettings are environment variables: medialedger settings\n\n{EXIT_CODES}",
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    top.add_argument("--version", action=ShowVersion)
-    choices = top.add_subparsers(
-        dest="command", metavar="COMMAND", required=True, prog="medialedger", help="one of the commands below"
-    )
-    for name, command in selected.items():
-        command_parser = choices.add_parser(
-            name,
-            description=fill(command.description, width=100),
-            epilog=f"examples:\n  {command.examples}\n\n{EXIT_CODES}",
-            formatter_class=RawDescriptionHelpFormatter,
-        )
-        command.arguments(command_parser)
-        if not (command.about_machine or command.serves):
-            _add_places(command_parser, command)
-    return top
-
-
-def _add_places(parser: ArgumentParser, command: Command) -> None:
-    """Add the options for the destination to every action."""
-    for action, leaf in leaves(parser):
-        (add_target if action in command.by_rest + command.remote else add_local)(leaf)
-
-
-def leaves(parser: ArgumentParser) -> Iterator[tuple[str, ArgumentParser]]:
-    """Yield the parsers of a command's actions by their names; for a command without actions, the parser itself under an empty
-    name."""
-    nested = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
-    if not nested:
-        yield "", parser
-    for action in nested:
-        yield from action.choices.items()
-
-
-def _groups(commands: Mapping[str, Command]) -> str:
-    lines: list[str] = []
-    for group in GROUPS:
-        members = {name: command for name, command in commands.items() if command.group == group}
-        if members:
-            lines += [f"{group}:", *(f"  {name:<12} {command.summary}" for name, command in members.items()), ""]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,10 @@ _COLOURS: Final = {
     "yellow": "paused pending provisioning terminating suspended mp4_pending action",
     "cyan": "started queued scheduled live pre_live",
 }
+_GAP: Final = 2
+"""The characters between two columns of a table."""
+_SHORTEST: Final = 20
+"""The width below which a long text is not folded."""
 _STYLES: Final = {word: colour for colour, words in _COLOURS.items() for word in words.split()}
 
 
@@ -39,12 +43,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a list. `of` returns its value in a document. A `wide` column is shown by `-o wide` only."""
+    """A column of a list. `of` returns its value in a document. A `wide` column is shown by `-o wide` only. A column `is_id` if its
+    values are given to other commands: it is shown on every terminal."""
 
     name: str
     of: Callable[[Document], Any]
     kind: Kind = Kind.TEXT
     wide: bool = False
+    is_id: bool = False
 
 
 def field(name: str, *path: str) -> Callable[[Document], Any]:
@@ -159,7 +165,7 @@ def _escape(shown: str) -> str:
 def _print_table(documents: Sequence[Document], columns: Sequence[Column], *, wide: bool) -> None:
     rows = [[_cell(column, document, wide=wide) for column in columns] for document in documents]
     if sys.stdout.isatty():
-        _print_rich(rows, columns)
+        _print_rich(rows, columns, wide=wide)
         return
     head = [column.name.upper() for column in columns]
     widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
@@ -173,19 +179,55 @@ def _cell(column: Column, document: Document, *, wide: bool) -> str:
     return printable(text(moment(value) if column.kind is Kind.TIME else value, wide=wide))
 
 
-def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[Column]) -> None:
-    """Print a table with rich, which omits colours if NO_COLOR is set."""
+def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[Column], *, wide: bool) -> None:
+    """Print a table with rich, which omits colours if NO_COLOR is set. No value is cut. Where the terminal is too narrow, columns
+    are hidden and named below the table; with `wide` the terminal breaks the lines instead."""
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(highlight=False, emoji=False, markup=False)
+    head = [column.name.upper() for column in columns]
+    widths = [max(map(cell_len, cells)) for cells in zip(head, *rows, strict=True)]
+    shown = list(range(len(columns))) if wide else _fitting(columns, widths, console.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
+    for place in shown:
+        column, folds = columns[place], columns[place].kind is Kind.LONG and not wide
         justify: Any = "right" if column.kind is Kind.NUMBER else "left"
-        table.add_column(Text(column.name.upper()), justify=justify, no_wrap=column.kind is not Kind.LONG, overflow="fold")
+        least = _least_width(column, widths[place]) if folds else widths[place]
+        table.add_column(Text(head[place]), justify=justify, no_wrap=not folds, overflow="fold", min_width=least)
     for row in rows:
-        table.add_row(*(Text(cell, style=_style(cell, column.kind)) for cell, column in zip(row, columns, strict=True)))
-    Console(highlight=False, emoji=False, markup=False).print(table)
+        table.add_row(*(Text(row[place], style=_style(row[place], columns[place].kind)) for place in shown))
+    needed = _table_width([widths[place] if wide else _least_width(columns[place], widths[place]) for place in shown])
+    console.width = max(console.width, needed)
+    console.print(table)
+    if hidden := [column.name for place, column in enumerate(columns) if place not in shown]:
+        console.print(f"hidden: {', '.join(hidden)}; -o wide shows all columns", style="dim", soft_wrap=True)
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+    """Return the places of the columns that fit into the width. Ids are always among them, and the first column if none is an id;
+    then come states and long texts, then all others. Of equally important columns the later ones are hidden first."""
+    first = 0 if not any(column.is_id for column in columns) else None
+    ranks = [
+        0 if column.is_id or place == first else 1 if column.kind in (Kind.STATE, Kind.LONG) else 2
+        for place, column in enumerate(columns)
+    ]
+    shown = list(range(len(columns)))
+    for place in sorted(shown, key=lambda place: (ranks[place], place), reverse=True):
+        if not ranks[place] or _table_width([_least_width(columns[each], widths[each]) for each in shown]) <= width:
+            break
+        shown.remove(place)
+    return shown
+
+
+def _least_width(column: Column, width: int) -> int:
+    return min(width, _SHORTEST) if column.kind is Kind.LONG else width
+
+
+def _table_width(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _style(cell: str, kind: Kind) -> str:

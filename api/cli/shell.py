@@ -7,14 +7,12 @@ import os
 import pwd
 import re
 import sys
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from api.cli.printable import printable
 from api.wiring.startup import StartError
-from workers.adapters.keyfiles import KeyFileError, read_secret_file
 
 if TYPE_CHECKING:
     from domain.kernel.ports import Invocation
@@ -66,10 +64,10 @@ def _name(user_id: int) -> str:
         return str(user_id)
 
 
-def confirm(args: Namespace, what: str) -> None:
+def confirm(yes: bool, what: str) -> None:
     """Ask for confirmation on the terminal, unless `--yes` is given. Raise `StartError` if the answer is no or there is no
     terminal."""
-    if args.yes:
+    if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise StartError(f"nothing was done: give --yes to {printable(what)}, since there is no terminal to ask on")
@@ -84,6 +82,8 @@ _LONGEST_TEXT: Final = 1024 * 1024
 
 def secret_text(file: str) -> str:
     """Return the text. Raise `StartError` if it cannot be read."""
+    from workers.adapters.keyfiles import KeyFileError, read_secret_file
+
     try:
         text = _standard_input() if file == STANDARD_INPUT else read_secret_file(Path(file))
     except KeyFileError as error:

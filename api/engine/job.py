@@ -68,8 +68,9 @@ async def submit_job(
     request: Request, body: SubmitJobRequest, handlers: Service[JobHandlers], waiting: Service[WaitingJobs]
 ) -> Outcome[Job]:
     """Submit a job. It is queued immediately unless it has a start time or a semaphore."""
-    await waiting.admit(request.caller.name)
-    return await handlers.submit_job(new_job(request, body), invocation=request.invocation)
+    job = new_job(request, body)
+    await waiting.admit(job.client)
+    return await handlers.submit_job(job, invocation=request.invocation)
 
 
 async def job_updated(request: Request, outcome: Outcome[Job]) -> Response:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from api.kernel.auth import owner_of
 from api.kernel.request import Request
 from api.kernel.wire import Between, Flag, Instant, Integer, Listed, Name, NamedInt, Text, Wire
 from domain.job.handlers import JobChanges, NewJob, semaphore_address
@@ -217,10 +218,9 @@ class SwitchScheduleRequest(Wire):
 
 def new_job(request: Request, body: SubmitJobRequest) -> NewJob:
     """Convert the request to the domain's command."""
-    _check_client(request, body.client)
     options = body.job
     return NewJob(
-        client=request.caller.name,
+        client=owner_of(request, body.client),
         workflow=options.workflow,
         parameters=body.parameters,
         priority=options.priority,

@@ -8,7 +8,9 @@ from typing import Final
 from api.http.errors import Forbidden
 from api.http.request import Caller, Request
 from api.http.routing import Permission, requires
+from api.kernel.shell_access import PREFIX
 from domain.client.roles import Role as Role
+from domain.kernel.errors import Malformed
 from projections.client.directory import ClientRow
 
 READ: Final[Permission] = requires(Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.ADMIN)
@@ -22,6 +24,16 @@ def check_owner(request: Request, client: str, *, what: str) -> None:
     """Raise `Forbidden` unless the caller is this client or an admin."""
     if client != request.caller.name and Role.ADMIN not in request.caller.roles:
         raise Forbidden(f"The {what} belongs to another client.")
+
+
+def owner_of(request: Request, client: str | None) -> str:
+    """Return the client that owns a new job or publication: the caller, which a request may also name. A person at the machine of
+    the product is no client, and may name any."""
+    if client is None:
+        return request.caller.name
+    if client != request.caller.name and not request.caller.name.startswith(PREFIX):
+        raise Malformed.at("client", "must be the client of the header")
+    return client
 
 
 def caller_of(client: ClientRow) -> Caller:

@@ -103,8 +103,8 @@ ProcessId = tuple[str, int]
 
 class Overview:
     """Reads the overview at most once per second, and keeps a sample of each minute. `free` returns the free bytes of this
-    machine's directories by name; fewer than `low` are too few. `missing` returns the missing programs for media. `without` is a
-    process that is not counted, such as the command that reads the overview."""
+    machine's directories by name; fewer than `low` are too few. `missing` returns the missing programs for media. The
+    process `without` is not counted, such as the command that reads the overview."""
 
     def __init__(
         self,
@@ -115,7 +115,6 @@ class Overview:
         missing: Callable[[], Sequence[str]],
         low: int,
         fresh: float = FRESH,
-        without: ProcessId | None = None,
     ) -> None:
         self._from = queries
         self._clock = clock
@@ -123,7 +122,7 @@ class Overview:
         self._missing = missing
         self._low = low
         self._fresh = fresh
-        self._without = without
+        self.without: ProcessId | None = None
         self._samples: deque[HealthSample] = deque(maxlen=SAMPLES)
         self._last: tuple[datetime, int] | None = None
         self._reading = asyncio.Lock()
@@ -166,7 +165,7 @@ class Overview:
             processes=[
                 ProcessState(build=item.build, host=item.host, pid=item.pid, started_at=item.started_at)
                 for item in await living(self._from.database)
-                if (item.host, item.pid) != self._without
+                if (item.host, item.pid) != self.without
             ],
             consumers=await self._consumers(),
             jobs=await self._jobs(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import resource
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from socket import gethostname
 from typing import Any, TextIO
 
 from api.guards.hosts import Hosts, host_name
@@ -134,7 +136,9 @@ class Product:
             self._repeat(self._origin.tidy, _TIDY_EVERY, what="removal of recordings")
 
     async def start_answering(self) -> None:
-        """Start only the parts that answers need, for a command that calls the API in its own process."""
+        """Start only the parts that answers need, for a command that calls the API in its own process. The overview of the
+        installation does not count this process."""
+        self._services.get(Overview).without = (gethostname(), os.getpid())
         self._started.push_async_callback(self.core.stop)
         await self.core.start()
         await self._quiet.read(self._services.get(RecordQueries))

@@ -494,9 +494,8 @@ def retention(database: Database, clock: Clock, *, settings: Settings) -> Retent
     return Retention(database, tables=DAY_TABLES, removals=REMOVALS, days=partial(getattr, settings), clock=clock)
 
 
-def overview(database: Database, directories: Directories, *, clock: Clock, without: tuple[str, int] | None = None) -> Overview:
-    """Return the overview of the health. `without` is the host and the id of a process that is not counted, such as the command
-    that reads the overview."""
+def overview(database: Database, directories: Directories, *, clock: Clock) -> Overview:
+    """Return the overview of the health."""
     from api.media.health_overview import Overview, OverviewQueries
     from projections.audit.unsealed import Unsealed
     from projections.consumers.queries import ConsumerQueries
@@ -528,7 +527,6 @@ def overview(database: Database, directories: Directories, *, clock: Clock, with
         free=lambda: {name: free_bytes(path) for name, path in directories.paths.items()},
         missing=lambda: [name for name in MEDIA_PROGRAMS if find(name, verdicts=own_verdicts) is None],
         low=LOW,
-        without=without,
     )
 
 

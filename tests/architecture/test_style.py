@@ -59,7 +59,7 @@ def test_a_function_that_is_not_trivial_has_a_docstring() -> None:
 def test_every_task_is_started_where_its_end_is_reported() -> None:
     """A task that nobody awaits may end by a fault without a word. These wait for theirs, and handle what they raise."""
     awaited = {
-        *("api/cli/run/database.py: _start", "api/cli/run/stop_signals.py: in_order", "api/cli/load_sample.py: all"),
+        *("api/cli/run/database.py: _start", "api/cli/run/stop_signals.py: in_order", "api/cli/local/sample.py: all"),
         *("api/cli/run/supervisor.py: start", "api/cli/run/supervisor.py: stop"),
         *(
             "api/http/response.py: send",

@@ -25,7 +25,7 @@ def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     assert len(values) == len(lines), "a name exists twice"
     match = re.fullmatch(r"/opt/medialedger/bin/medialedger (\w+)( \$ROLES)?", values["ExecStart"])
     assert match is not None
-    assert COMMANDS[match[1]].serves
+    assert COMMANDS[match[1]].module == "serve"
     provisions = match[1] != "api"
     kill = "process" if provisions else "mixed"  # what remains is killed by the other: also a Terraform in the middle
     assert (values["User"], values["KillMode"], values["StateDirectory"]) == ("medialedger", kill, "medialedger")

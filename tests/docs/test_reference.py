@@ -65,9 +65,9 @@ def test_a_type_without_a_name_is_reported() -> None:
 def test_every_setting_command_and_view_is_there() -> None:
     for variable in VARIABLES:
         assert f"| `{variable.name}` |" in page("settings.md")
-    for name, command in COMMANDS.items():
+    for name, entry in COMMANDS.items():
         assert f"## medialedger {name}\n" in page("cli.md")
-        assert command.description in page("cli.md")
+        assert entry.summary in page("cli.md")
     for view in views().all:
         for column in view.columns:
             assert f"| `{column.name}` | {column.type} |" in page("views.md").partition(f"## {view.name}\n")[2]

@@ -1,13 +1,8 @@
-"""`medialedger demo`: fills an installation with sample data, and removes it again."""
+"""The demo: sample data that fills an installation, and is removed again."""
 
 from __future__ import annotations
 
-from argparse import Namespace
+from typing import Final
 
-from api.wiring.settings import Settings
-
-
-async def run(args: Namespace, settings: Settings) -> int:
-    from api.cli.demo import command  # its modules are imported only when it is called
-
-    return await command.run(args, settings)
+SEED: Final = 1
+"""The seed of a demo, unless another is given. The same seed gives the same titles and ids."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from uuid import UUID
+from typing import Any, Final
 
-from api.cli import incoming
-from api.cli.demo.films import make_film
 from api.cli.demo.ledger import Ledger, Step, wait_for_job
-from api.cli.demo.schedule import Planned, Schedule
+from api.cli.demo.schedule import FILM_LENGTH, Planned, Schedule
+from api.cli.local.media import bring_in, remove_source
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
+from workers.adapters.ffmpeg import find
+from workers.kernel.media_programs import missing
 
 _SOURCE = "demo-film.mp4"
 _CHAPTERS = (("00:00:00.000", "Opening"), ("00:00:03.000", "The story of the day"), ("00:00:06.000", "Weather"))
@@ -28,7 +29,7 @@ async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings) 
     events = [schedule.id_of(planned.key) for planned in planned_events]
     for job, event in zip(jobs, events, strict=True):
         result = await wait_for_job(ledger.product, job)
-        await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))
+        await remove_source(f"incoming/{event}/{_SOURCE}", settings, event=event)
         if result["failed"] or result["queue_state"] != "completed":
             raise StartError(f"a film of the demo was not made; `medialedger jobs show {job}` says why")
         await _wait_on_demand(ledger, event)
@@ -40,11 +41,11 @@ async def _ingest(ledger: Ledger, schedule: Schedule, settings: Settings, planne
     name, event = f"ingest/{planned.key}", schedule.id_of(planned.key)
     if (change := ledger.find(name, about="job")) is not None:
         return change.id
-    await incoming.remove(f"incoming/{event}/{_SOURCE}", settings, event=UUID(event))  # of a start that was interrupted
+    await remove_source(f"incoming/{event}/{_SOURCE}", settings, event=event)  # of a start that was interrupted
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="medialedger-demo-"))
     try:
         await make_film(folder / _SOURCE, look=planned.film or 0, seed=schedule.seed)
-        file = await incoming.bring_in(folder / _SOURCE, settings, event=UUID(event))
+        file = await bring_in(folder / _SOURCE, settings, event=event)
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     parameters = {"content_id": event, "file": file, "publish": True, "renditions": [180]}
@@ -102,3 +103,30 @@ async def make_composition(ledger: Ledger, schedule: Schedule, *, events: Sequen
     }
     body = {"event": event, "playlist": {"name": "The week", "items": items}}
     await ledger.once(Step("composition", "POST", "/api/compose/", body, by="lucia.ferrari"))
+
+
+LOOKS: Final = (
+    "gradients=s=640x360:r=25:d={length}:seed={seed}:speed=0.03:nb_colors=6",
+    "gradients=s=640x360:r=25:d={length}:seed={seed}:speed=0.02:type=spiral:nb_colors=3",
+    "life=s=160x90:r=25:seed={seed}:ratio=0.3:mold=10:life_color=white:death_color=#204060:mold_color=#0a1520,scale=640:360:flags=neighbor",
+    "pal75bars=s=640x360:r=25:d={length},hue=h=t*40",
+)
+
+
+async def make_film(target: Path, *, look: int, seed: int) -> None:
+    """Make a film with ffmpeg. Raise `StartError` with the last line of its output if it fails."""
+    program = find("ffmpeg")
+    if program is None:
+        raise StartError(f"{missing('ffmpeg')} The demo has no films without it.")
+    picture = LOOKS[look % len(LOOKS)].format(length=FILM_LENGTH, seed=seed + look)
+    tone = f"sine=frequency={220 + 110 * look}:duration={FILM_LENGTH}"
+    command = [
+        *("-hide_banner", "-loglevel", "error", "-y", "-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", tone),
+        *("-t", str(FILM_LENGTH), "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "50"),
+        *("-c:a", "aac", "-b:a", "64k", "-threads", "1", str(target)),
+    ]
+    process = await asyncio.create_subprocess_exec(str(program), *command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
+    _, errors = await process.communicate()
+    if process.returncode:
+        lines = errors.decode(errors="replace").strip().splitlines() or ["no reason was given"]
+        raise StartError(f"ffmpeg could not make a film of the demo: {lines[-1]}")

@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 import tempfile
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,18 +22,20 @@ from api.wiring.startup import StartError
 _LONGEST_KEY = 4096
 
 
-def remote_api(args: Namespace) -> HttpApi | None:
-    """Return the API that a command goes to; None for this home. The first of these decides: `--url`, `--context` or `--local`,
+def remote_api(
+    *, url: str | None = None, context: str | None = None, local: bool = False, key_file: str | None = None
+) -> HttpApi | None:
+    """Return the API that a command goes to; None for this home. The first of these decides: `url`, `context` or `local`,
     MEDIALEDGER_URL, MEDIALEDGER_CONTEXT, the default context."""
-    key = key_of(getattr(args, "key_file", None))
-    if (url := getattr(args, "url", None)) is not None:
+    key = key_of(key_file)
+    if url is not None:
         return HttpApi(url, key)
-    if (name := getattr(args, "context", None)) is not None:
-        return _of_context(name, key)
-    if getattr(args, "local", False):
+    if context is not None:
+        return _of_context(context, key)
+    if local:
         return None
-    if (url := variable(URL)) is not None:
-        return HttpApi(url, key)
+    if (address := variable(URL)) is not None:
+        return HttpApi(address, key)
     if (name := variable(CONTEXT)) is not None:
         return _of_context(name, key)
     used = read_contexts(contexts_file(environment())).used
@@ -49,13 +50,14 @@ def running_api() -> HttpApi | None:
     return HttpApi(product.url, product.key(shell.user_of_shell()), label=f"the product of {home()}", local=True)
 
 
-def local_api() -> RestApi:
-    """Return the product that runs on this home, else the API in this process, on the database."""
+def local_api(*, make: bool = False) -> RestApi:
+    """Return the product that runs on this home, else the API in this process, on the database. With `make`, a missing or empty
+    database is created."""
     if (running := running_api()) is not None:
         return running
     from api.cli.remote.in_process_api import InProcessApi
 
-    return InProcessApi()
+    return InProcessApi(make=make)
 
 
 def _of_context(name: str, key: str | None) -> HttpApi:

@@ -44,6 +44,7 @@ class HttpApi(RestApi):
     def __init__(self, url: str, key: str | None, *, label: str | None = None, local: bool = False) -> None:
         self.label = label or url
         self.local = local
+        self.running = True
         self.url = checked_url(url)
         self._parts = urlsplit(self.url)
         self._key = _checked_key(key)

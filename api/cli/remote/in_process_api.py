@@ -14,12 +14,12 @@ import uvloop
 from api.cli import shell
 from api.cli.remote.rest_api import Answer, RestApi
 from api.cli.run.database import open_database
-from api.cli.run.running import EXPECTED_ERRORS
+from api.cli.run.home import create_home
+from api.cli.run.running import EXPECTED_ERRORS, settings_of_process
 from api.http.request import Caller
 from api.kernel.auth import Role
 from api.wiring.product import Product, build
 from api.wiring.settings import Settings
-from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import StartError
 
 _HOST: Final = b"localhost"
@@ -29,15 +29,16 @@ _NOT_BEGUN: Final = r"coroutine '(_answer|_AsyncGeneratorContextManager\.__a(ent
 
 class InProcessApi(RestApi):
     """The API of this home. It is opened at once, so that a missing database is reported before the first request. The caller is
-    the user of the shell."""
+    the user of the shell. With `make`, a missing or empty database is created."""
 
     label = "the product of this home"
     local = True
+    running = False
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, *, make: bool = False) -> None:
         warnings.filterwarnings("ignore", _NOT_BEGUN, RuntimeWarning)
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
-        self._product_context = _open(settings or _settings())
+        self._product_context = _open(settings_of_process(), make=make)
         try:
             self._product = self._runner.run(self._product_context.__aenter__())
         except EXPECTED_ERRORS as error:
@@ -61,16 +62,11 @@ class InProcessApi(RestApi):
             raise StartError(str(error)) from None
 
 
-def _settings() -> Settings:
-    try:
-        return Settings.from_process()
-    except SettingsError as error:
-        raise StartError(str(error)) from None
-
-
 @asynccontextmanager
-async def _open(settings: Settings) -> AsyncIterator[Product]:
-    async with open_database(settings) as database:
+async def _open(settings: Settings, *, make: bool) -> AsyncIterator[Product]:
+    if make:
+        create_home(settings.home)
+    async with open_database(settings, make=make) as database:
         caller = Caller(shell.user_of_shell(), frozenset({Role.ADMIN}))
         product = await build(settings, database.url, owner=database.owner, caller=caller)
         try:
@@ -118,5 +114,8 @@ async def _answer(product: Product, method: str, target: str, *, body: bytes | N
 
     await product.app(scope, receive, send)
     ended.set()
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError  # Ctrl-C came during the request, which was answered as an unavailable database
     named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in head["headers"]}
     return Answer(head["status"], named, b"".join(pieces))

@@ -45,10 +45,12 @@ class Answer:
 
 
 class RestApi(ABC):
-    """Calls the REST API. `label` names the destination for people; `local` is True if it is the product of this home."""
+    """Calls the REST API. `label` names the destination for people; `local` is True if it is the product of this home,
+    and `running` if the product runs outside of this process."""
 
     label: str
     local: bool
+    running: bool
 
     @abstractmethod
     def exchange(self, method: str, target: str, *, body: bytes | None, client: str | None = None) -> Answer:
@@ -57,16 +59,16 @@ class RestApi(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, *, named: bool = False, **query: Any) -> Any:
         """Return the document at this path; None for 204."""
-        return self.call("GET", path, query=query).document
+        return self.call("GET", path, query=query, named=named).document
 
-    def documents(self, path: str, **query: Any) -> list[dict[str, Any]]:
+    def documents(self, path: str, *, named: bool = False, **query: Any) -> list[dict[str, Any]]:
         """Return a list of objects, which the answer holds directly or in `results`."""
-        return self._objects(self.get(path, **query))
+        return self._objects(self.get(path, named=named, **query))
 
-    def document(self, path: str, **query: Any) -> dict[str, Any]:
-        value = self.get(path, **query)
+    def document(self, path: str, *, named: bool = False, **query: Any) -> dict[str, Any]:
+        value = self.get(path, named=named, **query)
         if not isinstance(value, dict):
             raise ApiError(f"{self.label} has no answer for {path}" if value is None else self._unexpected("no object"))
         return value

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
 from api.cli.run.database import attach_database
 from api.cli.run.home import create_home
 from api.wiring.settings import Settings
 
 
-async def run(args: Namespace, settings: Settings) -> int:
+async def run(settings: Settings) -> int:
     """Serve in this process, or in several processes if the settings ask for them."""
     create_home(settings.home)
     if settings.api_processes > 1:

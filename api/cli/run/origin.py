@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from argparse import Namespace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -30,19 +29,26 @@ from workers.origin.names import is_point
 from workers.origin.recordings import Point, PointState
 
 
-async def run(args: Namespace, settings: Settings) -> int:
+def print_token(settings: Settings, name: str, *, read: bool, hours: int, session: int | None) -> int:
+    """Print a token for the publishing point of this name, and on standard error the time when it expires."""
     create_home(settings.home)
-    if args.token is not None:
-        text, until = _token(settings, args)
-        print_status(text)
-        print(f"for {args.token}, until {until:%Y-%m-%d %H:%M:%SZ}", file=sys.stderr)
-        return 0
-    if args.revoke is not None:
-        point = _point(settings, args.revoke)
-        confirm(args, f"revoke all tokens of {args.revoke} that were issued until now")
-        point.revoke(now=system_clock().timestamp())
-        print_status(f"all tokens of {args.revoke} that were issued until now are revoked")
-        return 0
+    text, until = _token(settings, name, read=read, hours=hours, session=session)
+    print_status(text)
+    print(f"for {name}, until {until:%Y-%m-%d %H:%M:%SZ}", file=sys.stderr)
+    return 0
+
+
+def revoke_tokens(settings: Settings, name: str, *, yes: bool) -> int:
+    create_home(settings.home)
+    point = _point(settings, name)
+    confirm(yes, f"revoke all tokens of {name} that were issued until now")
+    point.revoke(now=system_clock().timestamp())
+    print_status(f"all tokens of {name} that were issued until now are revoked")
+    return 0
+
+
+async def run(settings: Settings) -> int:
+    create_home(settings.home)
     raise_descriptor_limit()
     with StopSignals() as signals, bound_sockets(settings.host, port=settings.port) as (sockets,):
         settings = settings.listening_on(sockets[0].getsockname()[1])
@@ -81,15 +87,15 @@ def _point(settings: Settings, name: str) -> Point:
     return Point(settings.origin_root / name)
 
 
-def _token(settings: Settings, args: Namespace) -> tuple[str, datetime]:
+def _token(settings: Settings, name: str, *, read: bool, hours: int, session: int | None) -> tuple[str, datetime]:
     """Return the token and the time when it expires."""
-    state, now = _point(settings, args.token).state() or PointState(), system_clock()
-    number = state.session + 1 if args.session is None else args.session
+    state, now = _point(settings, name).state() or PointState(), system_clock()
+    number = state.session + 1 if session is None else session
     if number > LARGEST_SESSION:
         raise StartError("the number of a session has at most 63 bits")
-    issued, until = max(int(now.timestamp()), int(state.revoked) + 1), now + timedelta(hours=args.hours)
-    token = PointToken(Use.READ if args.read else Use.HAND, issued, int(until.timestamp()), 0 if args.read else number)
-    return token.text(_keys(settings).ingest.present, point=args.token), until
+    issued, until = max(int(now.timestamp()), int(state.revoked) + 1), now + timedelta(hours=hours)
+    token = PointToken(Use.READ if read else Use.HAND, issued, int(until.timestamp()), 0 if read else number)
+    return token.text(_keys(settings).ingest.present, point=name), until
 
 
 def _keys(settings: Settings) -> KeyRing:

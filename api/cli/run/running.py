@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 import sys
-from argparse import Namespace
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import psycopg
 import uvloop
 
-from api.cli.arguments import PLACE, Command
 from api.cli.printable import printable_lines
-from api.kernel.log import JsonFormatter, TextFormatter, as_text
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import LOST_KEY, StartError
@@ -23,22 +20,21 @@ from workers.adapters.embedded_postgres import EmbeddedPostgresError
 from workers.adapters.keyfiles import KeyFileError
 from workers.adapters.system_account import AccountError
 
-_RUN: Final = ("up", "api", "workers", "origin", "migrate")
 EXPECTED_ERRORS = (StartError, Unavailable, SettingsError, KeyFileError, AccountError, EmbeddedPostgresError)
+_PLACE: Final = ("home", "host", "port")
+"""The options of `place_options`; they are named like the fields of the settings."""
 
 
-def run_here(args: Namespace, command: Command) -> int:
-    """Run a command and return its exit code. Raise `KeyboardInterrupt` on Ctrl-C."""
+def run(work: Callable[..., Awaitable[int | None]], arguments: dict[str, Any], *, serves: bool = False) -> int:
+    """Run the coroutine of a command with the settings and its arguments, and return its exit code. Raise `KeyboardInterrupt` on
+    Ctrl-C."""
     try:
-        settings = Settings.from_process({name: text for name in PLACE if (text := getattr(args, name, None)) is not None})
-        if command.serves:
+        settings = Settings.from_process({name: text for name in _PLACE if (text := arguments.pop(name, None)) is not None})
+        if serves:
             set_up_log(settings)
-        if command.serves or args.command == "settings":
-            _warn_of_unknown(settings)
-        package = "api.cli.run" if args.command in _RUN else "api.cli"
-        module: Any = importlib.import_module(f"{package}.{args.command.replace('-', '_')}")
+            warn_of_unknown(settings)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            code: int = runner.run(module.run(args, settings))
+            return runner.run(_awaited(work, settings, arguments)) or 0
     except EXPECTED_ERRORS as error:
         print(f"medialedger: {printable_lines(str(error))}", file=sys.stderr)
         return 1
@@ -51,10 +47,21 @@ def run_here(args: Namespace, command: Command) -> int:
 
         print(f"medialedger: the database refused: {printable_lines(first_line(error))}", file=sys.stderr)
         return 1
-    return code
 
 
-def _warn_of_unknown(settings: Settings) -> None:
+async def _awaited(work: Callable[..., Awaitable[int | None]], settings: Settings, arguments: dict[str, Any]) -> int | None:
+    return await work(settings=settings, **arguments)
+
+
+def settings_of_process() -> Settings:
+    """Return the settings of the environment. Raise `StartError` if they are wrong."""
+    try:
+        return Settings.from_process()
+    except SettingsError as error:
+        raise StartError(str(error)) from None
+
+
+def warn_of_unknown(settings: Settings) -> None:
     for name in settings.unknown:
         print(f"medialedger: warning: the setting {name} does not exist", file=sys.stderr)
 
@@ -62,6 +69,8 @@ def _warn_of_unknown(settings: Settings) -> None:
 def set_up_log(settings: Settings) -> None:
     """Log to stderr, as one JSON object per line or as text for people. uvicorn's messages about its start and end repeat ours, and
     any client can cause its warnings about other protocols, so both are dropped."""
+    from api.kernel.log import JsonFormatter, TextFormatter, as_text  # imports FastAPI, which short commands do not need
+
     handler = logging.StreamHandler()
     handler.setFormatter(TextFormatter() if as_text(settings.log_format, sys.stderr) else JsonFormatter())
     level = settings.log_level

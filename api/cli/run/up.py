@@ -6,8 +6,8 @@ import asyncio
 import os
 import sys
 import webbrowser
-from argparse import Namespace
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
 
@@ -19,14 +19,24 @@ from api.wiring.settings import Settings
 from projections.kernel.background_task import start_task
 
 
-async def run(args: Namespace, settings: Settings) -> int:
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """The options of `medialedger up`. `yes` loads the demo whatever the installation holds."""
+
+    open_page: bool = False
+    demo: bool = False
+    quiet: bool = False
+    yes: bool = False
+
+
+async def run(settings: Settings, options: UpOptions) -> int:
     """Serve in this process, or in several processes if the settings ask for them."""
-    if args.quiet:
+    if options.quiet:
         settings = Settings.from_process({**settings.arguments, "quiet": "on"})
-    settings = (_for_demo(settings) if args.demo else settings).complete()
+    settings = (_for_demo(settings) if options.demo else settings).complete()
     create_home(settings.home)
     with lock_home(settings.home):
-        async with AfterStart(args, settings) as after:
+        async with AfterStart(options, settings) as after:
             if settings.api_processes > 1 or settings.worker_processes:
                 from api.cli.run.supervisor import supervise
 
@@ -59,20 +69,20 @@ class AfterStart:
     """The tasks that follow the start. As a context manager it ends the loading of the demo together with the product; the next
     start resumes the loading."""
 
-    def __init__(self, args: Namespace, settings: Settings) -> None:
-        self._args = args
+    def __init__(self, options: UpOptions, settings: Settings) -> None:
+        self._options = options
         self._settings = settings
         self._tasks: list[asyncio.Task[None]] = []
 
     def ready(self, port: int) -> None:
-        if self._args.open:
+        if self._options.open_page:
             self._tasks.append(start_task(asyncio.to_thread(_open, base_url(self._settings.host, port=port)), what="start page"))
-        if self._args.demo:
+        if self._options.demo:
             self._tasks.append(start_task(self._load(port), what="demo"))
 
     async def _load(self, port: int) -> None:
         """Load the demo in a separate process, so that the API answers other callers meanwhile."""
-        process = await asyncio.create_subprocess_exec(*_command(port, yes=self._args.yes), stdin=asyncio.subprocess.DEVNULL)
+        process = await asyncio.create_subprocess_exec(*_command(port, yes=self._options.yes), stdin=asyncio.subprocess.DEVNULL)
         try:
             if await process.wait() not in (0, _INTERRUPTED):
                 print_status("the demo was not loaded; the product continues to run")

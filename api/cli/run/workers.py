@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
@@ -28,9 +27,9 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.quiet import QuietMode
 
 
-async def run(args: Namespace, settings: Settings) -> int:
+async def run(settings: Settings, roles: Sequence[str]) -> int:
     """Run the workers until a stop signal. Resources are closed in reverse order, also after an error."""
-    names = tuple(dict.fromkeys(args.names)) or tuple(WORKER_ROLES)
+    names = tuple(dict.fromkeys(roles)) or tuple(WORKER_ROLES)
     if settings.kafka_bootstrap_servers is None and all(WORKER_ROLES[name].needs_kafka for name in names):
         raise StartError("the relay needs a broker; set MEDIALEDGER_KAFKA_BOOTSTRAP_SERVERS")
     create_home(settings.home)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 
 from api.http.response import Response
 from api.http.routing import Service, rules
-from api.kernel.auth import READ, WRITE
+from api.kernel.auth import READ, WRITE, owner_of
 from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
@@ -66,7 +66,8 @@ async def publish_event(
     request: Request, body: PublishEventRequest, handlers: Service[PublicationHandlers]
 ) -> Outcome[Publication]:
     """Publish the film of an Event at destinations, at all or none. Uploads run as jobs."""
-    return await handlers.publish_event(body.event_id, body.new_publications(), invocation=request.invocation)
+    publications = body.new_publications(client=owner_of(request, body.client))
+    return await handlers.publish_event(body.event_id, publications, invocation=request.invocation)
 
 
 @routes.get("/", dependencies=[READ], response_model=list[MediaPublication])

@@ -65,10 +65,12 @@ class PublishEventRequest(Wire):
 
     event_id: UUID = Field(description="The Event; unknown is 404. It must have an MP4 file that is available (409).")
     publications: list[EventPublication] = Field(description=ALL_OR_NONE, json_schema_extra=ENTRIES)
+    client: str | None = Field(None, description="Name of the client; optional, must be the caller.")
 
-    def new_publications(self) -> Sequence[NewPublication]:
+    def new_publications(self, *, client: str) -> Sequence[NewPublication]:
+        """Return the publications, which belong to the client."""
         return [
-            NewPublication(str(self.event_id), publication.destination_id, publication.publication_json)
+            NewPublication(str(self.event_id), publication.destination_id, publication.publication_json, client=client)
             for publication in self.publications
         ]
 

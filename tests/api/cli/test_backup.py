@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from api.cli.arguments import NEEDS_ATTENTION
+from api.cli.command import NEEDS_ATTENTION
 from api.cli.main import main
 from api.wiring.core import Core, core, prepare
 from api.wiring.quiet import quiet_mode
@@ -304,7 +304,7 @@ def test_without_its_master_key_nothing_is_restored(
 def test_a_back_up_of_a_newer_build_is_refused(
     archive: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("api.cli.restore.BUILD", BUILD - 1)
+    monkeypatch.setattr("api.cli.local.backup.BUILD", BUILD - 1)
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
     assert main(["restore", str(archive)]) == 1
     assert f"was made by build {BUILD}" in capsys.readouterr().err
@@ -331,7 +331,7 @@ async def test_an_epoch_has_begun_where_the_verification_is_interrupted(
     def interrupted(*_: object, **__: object) -> None:
         raise StartError("interrupted")
 
-    monkeypatch.setattr("api.cli.restore.verify", interrupted)
+    monkeypatch.setattr("api.cli.local.backup.verify", interrupted)
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", target)
     assert await asyncio.to_thread(main, ["restore", str(archive)]) == 1
     assert rows(target, "SELECT max(epoch), count(*) FROM log_epochs") == [(2, 1)]

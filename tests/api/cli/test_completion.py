@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from api.cli.completion import SCRIPTS, words
-from api.cli.main import COMMANDS
+from api.cli.main import COMMANDS, main
+from tests.platform.waiting import ROOT
 from tests.programs import program
 
 ASKED = (
@@ -59,48 +61,58 @@ print rea''dy
 """The completion prints its offers between two marks."""
 
 
-def test_every_command_and_action_is_known() -> None:
-    table = words()
-    assert set(table[""]) == set(COMMANDS)
-    assert {"list", "show", "break"} <= set(table["jobs"])
-    assert "--parent" in table["migrate"]
-    assert set(table["jobs list -o"]) == {"table", "wide", "json", "ndjson"}
-
-
 @pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    folder, table = tmp_path_factory.mktemp("completion"), words()
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """An environment with the program on its path, which the scripts call."""
+    folder = tmp_path_factory.mktemp("path")
+    command = folder / "medialedger"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m api.cli.main "$@"\n')
+    command.chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
+
+@pytest.fixture
+def script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[str], Path]:
     def written(shell: str) -> Path:
-        file = folder / shell
-        file.write_text(SCRIPTS[shell](table))
+        assert main(["completion", shell]) == 0
+        file = tmp_path / shell
+        file.write_text(capsys.readouterr().out)
         return file
 
     return written
 
 
-def output(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+def output(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_one_that_the_shell_reads(shell: str, script: Callable[[str], Path]) -> None:
-    assert all(len(line) < 8192 for line in script(shell).read_text().splitlines())
-    output([program(shell), "-n", str(script(shell))])
+def test_the_script_is_one_that_the_shell_reads(shell: str, script: Callable[[str], Path], environment: Mapping[str, str]) -> None:
+    output([program(shell), "-n", str(script(shell))], environment)
+
+
+def completed_by_bash(line: str, script: Path, environment: Mapping[str, str]) -> set[str]:
+    typed = [*shlex.split(line), *([""] if line.endswith(" ") else [])]
+    words = f"COMP_WORDS=({shlex.join(typed)}); COMP_CWORD={len(typed) - 1}"
+    call = f"{words}; _medialedger_completion medialedger; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    return set(output(["bash", "--norc", "-c", f"{script.read_text()}\n{call}"], environment).split())
+
+
+def test_every_command_is_offered(script: Callable[[str], Path], environment: Mapping[str, str]) -> None:
+    assert completed_by_bash("medialedger ", script("bash"), environment) == set(COMMANDS)
 
 
 @pytest.mark.parametrize(("line", "expected"), ASKED)
-def test_bash_completes(line: str, expected: set[str], script: Callable[[str], Path]) -> None:
-    typed = shlex.split(line)
-    call = f"COMP_WORDS=({shlex.join(typed)}); COMP_CWORD={len(typed) - 1}; _medialedger; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    assert set(output(["bash", "--norc", "-c", f"{script('bash').read_text()}\n{call}"]).split()) == expected
+def test_bash_completes(line: str, expected: set[str], script: Callable[[str], Path], environment: Mapping[str, str]) -> None:
+    assert completed_by_bash(line, script("bash"), environment) == expected
 
 
-def test_fish_completes(script: Callable[[str], Path]) -> None:
+def test_fish_completes(script: Callable[[str], Path], environment: Mapping[str, str]) -> None:
     asked = "".join(f"echo '? {line}'; complete -C {shlex.quote(line)}\n" for line, _ in ASKED)
-    blocks = output([program("fish"), "--no-config", "-c", f"source {script('fish')}\n{asked}"]).split("? ")[1:]
+    command = [program("fish"), "--no-config", "-c", f"source {script('fish')}\n{asked}"]
+    blocks = output(command, environment).split("? ")[1:]
     result = {
         each.splitlines()[0]: {line_of_block.partition("\t")[0] for line_of_block in each.splitlines()[1:]} for each in blocks
     }
@@ -108,9 +120,11 @@ def test_fish_completes(script: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.parametrize(("line", "expected"), ASKED[:OF_ZSH])
-def test_zsh_completes(line: str, expected: set[str], script: Callable[[str], Path], tmp_path: Path) -> None:
+def test_zsh_completes(
+    line: str, expected: set[str], script: Callable[[str], Path], tmp_path: Path, environment: Mapping[str, str]
+) -> None:
     """The keys are typed at a terminal, because the completion of zsh works only there."""
     (tmp_path / "outer").write_text(_ZSH_TYPES)
     (tmp_path / "inner").write_text(_ZSH_TELLS)
     command = [program("zsh"), "-f", str(tmp_path / "outer"), str(script("zsh")), line, str(tmp_path / "inner")]
-    assert set(output(command).split()) == expected
+    assert set(output(command, environment).split()) == expected

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
+from api.cli.local.playlist import bar, clock, time_line, whole_length
 from api.cli.main import main
-from api.cli.time_line import bar, clock, time_line, whole_length
 from api.wiring.core import Core
 from domain.composition.handlers import NewComposition
 from domain.composition.values import CompositionKind, Item, ItemType, Marker, MarkerType, Playlist

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from api.cli.main import main, parser
+from api.cli.main import main
 from api.cli.remote.contexts import Context, Contexts, read_contexts, remote_api, write_contexts
 from api.wiring.startup import StartError
 
@@ -24,8 +25,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "medialedger" / "contexts.json"
 
 
-def label(line: str) -> str | None:
-    api = remote_api(parser().parse_args(line.split()))
+def label(**options: Any) -> str | None:
+    api = remote_api(**options)
     return None if api is None else api.label
 
 
@@ -66,16 +67,16 @@ def test_an_address_is_tried_before_it_is_kept(file: Path, capsys: pytest.Captur
 
 
 def test_the_first_given_destination_wins(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert label("events list") is None
+    assert label() is None
     write_contexts(file, Contexts({"studio": STUDIO, "lab": Context("http://lab")}, "studio"))
-    assert label("events list") == "studio (https://studio.example)"
+    assert label() == "studio (https://studio.example)"
     monkeypatch.setenv("MEDIALEDGER_CONTEXT", "lab")
-    assert label("events list") == "lab (http://lab)"
+    assert label() == "lab (http://lab)"
     monkeypatch.setenv("MEDIALEDGER_URL", "http://url")
-    assert label("events list") == "http://url"
-    assert label("events list --context studio") == "studio (https://studio.example)"
-    assert label("events list --url http://given") == "http://given"
-    assert label("events list --local") is None
+    assert label() == "http://url"
+    assert label(context="studio") == "studio (https://studio.example)"
+    assert label(url="http://given") == "http://given"
+    assert label(local=True) is None
 
 
 def test_a_command_on_the_database_does_not_pass_by_a_context(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

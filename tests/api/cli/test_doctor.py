@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from api.cli.arguments import NEEDS_ATTENTION
+from api.cli.command import NEEDS_ATTENTION
 from tests.platform.waiting import ROOT
 from workers.kernel import landlock
 

@@ -12,10 +12,11 @@ import pytest
 from pydantic_core import from_json
 
 from api.cli import shell
-from api.cli.job_arguments import JOB_STATES
+from api.cli.commands.jobs import JOB_STATES
 from api.cli.main import main
 from api.cli.printable import printable
-from api.cli.remote.progress import retry_unavailable
+from api.cli.remote.jobs import available
+from api.cli.remote.rest_api import ApiError
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
@@ -25,7 +26,6 @@ from domain.job.handlers import JobSecrets
 from domain.job.values import JobState, Result, Submission, TaskPlan
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
-from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
 from projections.job.log_lines import Line, Progress, write
 from projections.job.queue import JobNumbers, Run
@@ -377,21 +377,19 @@ async def test_an_unknown_job_is_one_line_and_1(call: Call, inner: Core, action:
     ],
 )
 async def test_a_wrong_command_line_ends_with_2(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(["jobs", *line.split()])
-    assert exit_info.value.code == 2
+    assert main(["jobs", *line.split()]) == 2
     assert "Traceback" not in capsys.readouterr().err
 
 
-async def test_a_database_that_is_away_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
-    faults = [Unavailable("the database does not answer"), Unavailable("the database does not answer")]
+def test_an_api_that_is_away_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = [ApiError("the database does not answer", status=503), ApiError("the database does not answer", status=503)]
 
-    async def look() -> str:
+    def look() -> str:
         if faults:
             raise faults.pop()
         return "seen"
 
-    assert await retry_unavailable(look) == "seen"
+    assert available(look) == "seen"
     assert capsys.readouterr().err == "medialedger: the database does not answer; waiting for it\n"
 
 
@@ -454,6 +452,4 @@ async def test_waiting_tells_how_it_ended_by_the_exit_code(call: Call, engine: E
 
 @pytest.mark.parametrize("word", ["size", "=1", ":=1", "size:=", "size:={"])
 def test_an_invalid_parameter_is_a_wrong_command_line(word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        main(["jobs", "submit", FETCH, word])
-    assert exit_info.value.code == 2
+    assert main(["jobs", "submit", FETCH, word]) == 2

@@ -232,4 +232,4 @@ async def test_a_clients_drm_settings_are_shown_and_changed(call: Call) -> None:
     code, _, error = await call("client drm packager --playready-la-url no-address")
     assert (code, "playreadyLaUrl" in error) == (1, True)
     assert await call("client drm packager --no-content-id-in-pssh --widevine-provider=") == (0, default, "")
-    assert await call("client drm nobody") == (1, "", "medialedger: no client nobody\n")
+    assert await call("client drm nobody") == (1, "", "medialedger: There is no client nobody\n")

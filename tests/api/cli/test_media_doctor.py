@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from api.cli.media_doctor import try_programs
+from api.cli.local.doctor import try_programs
 from tests.platform.waiting import ROOT
 from workers.adapters.ffmpeg import find
 from workers.adapters.program_verdicts import Verdicts
@@ -65,7 +65,7 @@ def test_a_program_that_fails_a_trial_is_left_aside_and_one_that_passes_is_used(
 def test_every_option_that_the_product_uses_is_tried() -> None:
     used = {option for folder in _USERS for path in (ROOT / folder).rglob("*.py") for option in _OPTION.findall(path.read_text())}
     trials = (
-        "api/cli/media_trials.py",
+        "api/cli/local/media_trials.py",
         "workers/media/filters.py",
         "workers/media/outputs.py",
         "workers/adapters/encoders/encode_command.py",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.cli.main import parser
 from api.cli.output import Column, Kind, duration, field, json_text, print_list, relative
 from api.cli.shell import confirm
 from api.wiring.startup import StartError
@@ -80,6 +81,73 @@ def test_a_terminal_gets_colours_unless_they_are_unwanted(colour: bool, monkeypa
     assert "\\x1b[2J" in shown
 
 
+ID = "1b671a64-40d5-491e-99b0-da01ff1f3341"
+JOBS = (
+    Column("id", field("id"), Kind.NUMBER),
+    Column("state", field("state"), Kind.STATE),
+    Column("workflow", field("workflow")),
+    Column("content", field("content")),
+    Column("client", field("client")),
+    Column("age", field("at"), Kind.TIME),
+    Column("reason", field("reason"), Kind.LONG),
+)
+JOB = {
+    "id": 128,
+    "state": "completed",
+    "workflow": "http_fetch_verify",
+    "content": ID,
+    "client": "playout",
+    "at": "2031-01-02T12:00:00.000Z",
+    "reason": "the task fetch failed: " + "no such host, " * 20,
+}
+
+
+def on_terminal(columns: Sequence[Column], *, width: int, form: str = "table", monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the lines of a list on a terminal of this width."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs, "w") as terminal, redirect_stdout(terminal):
+        print_list([JOB], columns, form=form, none="none")
+    shown = b""
+    with suppress(OSError):  # the end of a terminal
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()]
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 100, 120, 140, 200])
+def test_a_terminal_cuts_no_value_and_names_hidden_columns(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = on_terminal(JOBS, width=width, monkeypatch=monkeypatch)
+    shown = lines[0].split()
+    hidden = lines.pop().removeprefix("hidden: ").partition(";")[0].upper().split(", ") if "hidden: " in lines[-1] else []
+    assert sorted([*shown, *hidden]) == sorted(column.name.upper() for column in JOBS)
+    assert shown[0] == "ID"
+    values = {"ID": "128", "STATE": "completed", "WORKFLOW": "http_fetch_verify", "CONTENT": ID, "CLIENT": "playout"}
+    assert set(lines[1].split()) >= {values[name] for name in shown if name in values}
+    assert max(map(len, lines)) <= width
+    if "REASON" in shown:
+        assert "".join("".join(lines[1:]).split()).count("nosuchhost,") == 20
+    if 40 <= width <= 80:
+        assert {"STATE", "REASON"} <= set(shown)
+        assert "AGE" in hidden
+
+
+def test_wide_hides_nothing_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = on_terminal(JOBS, width=40, form="wide", monkeypatch=monkeypatch)
+    assert len(lines) == 2
+    assert lines[0].split() == [column.name.upper() for column in JOBS]
+    assert lines[1].endswith(str(JOB["reason"]).rstrip())
+
+
+def test_ids_are_shown_whatever_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = (Column("url", field("reason"), Kind.LONG), Column("id", field("content"), is_id=True))
+    lines = on_terminal(columns, width=20, monkeypatch=monkeypatch)
+    assert lines == ["ID", ID, "hidden: url; -o wide shows all columns"]
+
+
 def test_hostile_keys_are_escaped_too() -> None:
     assert json_text({HOSTILE: 1}).isprintable() is False  # the line breaks
     assert all(character.isprintable() or character == "\n" for character in json_text({HOSTILE: 1}))
@@ -107,8 +175,8 @@ def test_a_length_has_one_unit() -> None:
 
 def test_where_nobody_can_be_asked_a_command_needs_yes() -> None:
     with pytest.raises(StartError, match=r"nothing was done: give --yes to break job 1"):
-        confirm(parser().parse_args(["jobs", "break", "1"]), "break job 1")
-    confirm(parser().parse_args(["jobs", "break", "1", "--yes"]), "break job 1")
+        confirm(False, "break job 1")
+    confirm(True, "break job 1")
 
 
 @pytest.mark.parametrize("words", [["--version"], ["settings"], ["completion", "bash"]])

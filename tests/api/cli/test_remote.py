@@ -155,3 +155,9 @@ def test_what_is_followed_ends_on_ctrl_c(product: ProductThread, tmp_path: Path)
         finally:
             following.kill()
     assert (following.returncode, err) == (0, "")
+
+
+def test_only_a_person_at_the_machine_names_another_owner(call: Call) -> None:
+    submitted = call("jobs", "submit", "probe_media", "content_id=film", "file=a.mp4", "--client", "studio")
+    assert submitted == (1, "", "medialedger: client: must be the client of the header\n")
+    assert call("workflows", "show", "probe_media")[1].startswith("probe_media: ")

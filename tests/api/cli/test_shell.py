@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+from pathlib import Path
 
 import pytest
 
@@ -33,14 +34,18 @@ def test_the_actor_is_the_user_and_for_root_the_one_who_called_sudo(user: int, e
 
 
 async def test_no_client_can_be_called_as_a_user_of_a_shell(
-    inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
+    inner: Core, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "home"))
     assert await asyncio.to_thread(main, ["client", "add", "shell:root", "--role", "viewer"]) != 0
 
 
-async def test_what_a_command_does_is_the_users_in_the_log(inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_command_does_is_the_users_in_the_log(
+    inner: Core, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("SUDO_USER", raising=False)
     for line in ("client add ann --role viewer", "client rotate ann", "load-sample --events 3"):
         assert await asyncio.to_thread(main, line.split()) == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -71,9 +74,18 @@ def test_a_workflow_of_another_package_needs_no_description_and_no_schema() -> N
     assert shown.parameters == {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
 
 
-def test_the_command_says_of_a_workflow_what_the_api_says(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("inner")
+async def test_the_command_prints_the_workflows_of_the_api(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEDIALEDGER_DATABASE_URL", database_url)
+    monkeypatch.setenv("MEDIALEDGER_HOME", str(tmp_path))
+    assert await asyncio.to_thread(main, ["workflows", "list", "-o", "ndjson"]) == 0
+    listed = {workflow["name"]: workflow for workflow in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert set(listed) >= set(builtin().names)
     for name in builtin().names:
-        assert main(["workflows", "show", name, "--local"]) == 0
-        workflow = builtin().named(name)
-        assert capsys.readouterr().out.startswith(f"{name}: {workflow.description}\n")
-        assert WorkflowDescription.of(workflow).description == workflow.description != ""
+        assert listed[name]["description"] == builtin().named(name).description != ""
+    assert await asyncio.to_thread(main, ["workflows", "show", "asset_gif"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"asset_gif: {builtin().named('asset_gif').description}\nPARAMETER")
+    assert "content_id" in shown

@@ -169,6 +169,7 @@ async def test_the_film_of_an_event_must_be_available(http: httpx.AsyncClient, i
     body = {"eventId": event, "publications": [{"destinationId": destination, "publicationJson": "{}"}]}
     assert_problem(await http.post(f"{MEDIA}/", json=body), 409)
     assert_problem(await http.post(f"{MEDIA}/", json={**body, "eventId": UNKNOWN}), 404)
+    assert_problem(await http.post(f"{MEDIA}/", json={**body, "client": "studio"}), 400)
 
 
 async def test_the_film_of_an_event_is_published(http: httpx.AsyncClient, media_root: Path) -> None:
