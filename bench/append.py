@@ -18,7 +18,7 @@ from bench.report import Result, Table, Target, middle
 from domain.kernel.ids import new_id
 from projections.kernel.database.database import Database
 from projections.log.append import Appender
-from projections.log.statement import EventRow, WriteSet
+from projections.log.statement import LogRow, WriteSet
 
 _STATE = b'{"timestamp":"2031-01-02T12:00:00Z","title":"' + b"x" * 393 + b'"}'
 _METADATA = (
@@ -137,7 +137,7 @@ async def client(appender: Appender, times: list[float], *, until: float) -> Non
         times.append(now - before)
 
 
-def row(stream: str = "") -> EventRow:
+def row(stream: str = "") -> LogRow:
     """Return a row to append. Without `stream` it begins a new stream."""
     name, event_id = stream or f"event:{new_id()}", new_id()
-    return EventRow.of(stream=name, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)
+    return LogRow.of(stream=name, version=1, topic=_TOPIC, event_id=event_id, state=_STATE, metadata=_METADATA)

@@ -17,7 +17,7 @@ from bench.report import Result, Table, middle
 from tests.workers.job.composing import event, item, playlist
 from tests.workers.job.packaging import run
 from workers.adapters.ffmpeg import find
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.confinement import NICE
 
@@ -79,7 +79,7 @@ def _composed(root: Path, numbers: Sequence[int]) -> float:
             given = playlist(*map(item, numbers))
             joined = {_JOINED: lambda: ends.append(time.perf_counter())}
             made = await run(hosts, root, "compose", generation=1, playlist=given, renditions=[16], after=joined)
-            if isinstance(made, Failed):
+            if isinstance(made, StepFailure):
                 raise RuntimeError(made.reason)
             return ends[-1] - begun
         finally:

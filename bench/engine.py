@@ -28,7 +28,7 @@ from domain.kernel.cause import Cause
 from domain.kernel.ports import Invocation
 from domain.record.kinds.setting import Setting
 from domain.record.record import RegisterRecord
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from projections.log.reader import HEAD
 from tests.plugins.engine_probes import NOOP
 from workers.job.registry import Registry
@@ -139,7 +139,7 @@ async def _accept(url: str, many: int, *, clients: int) -> None:
     registry, remaining = Registry([NOOP]), iter(range(many))
     async with _core(url) as wired:
         tune_garbage_collector()
-        numbers, cause = JobNumbers(wired.database), Cause.by(CLIENT)
+        numbers, cause = JobNumberSequence(wired.database), Cause.by(CLIENT)
 
         async def some(contents: Iterable[int]) -> None:
             for content in contents:

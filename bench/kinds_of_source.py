@@ -36,7 +36,7 @@ from tests.workers.job.hosting import Listener
 from tests.workers.job.origin import Origin
 from tests.workers.job.packaging import Results, run
 from workers.adapters.ffmpeg import find
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
 from workers.kernel.confinement import NICE
@@ -147,7 +147,7 @@ def _without_jumps(times: Sequence[float], frame: float) -> list[float]:
     return list(accumulate((step if 0 < step < _JUMP + 5 else frame for step in steps), initial=0.0))
 
 
-def _refused(made: Failed, rightly: str) -> _Cell:
+def _refused(made: StepFailure, rightly: str) -> _Cell:
     return {"refused": made.reason, "wrong": []} if rightly and rightly in made.reason else {"wrong": [made.reason]}
 
 
@@ -169,7 +169,7 @@ class _Studio:
     rounds: bool
     messages: list[str] = field(default_factory=list)
 
-    async def step(self, workflow: str, content: str, **parameters: Any) -> Results | Failed:
+    async def step(self, workflow: str, content: str, **parameters: Any) -> Results | StepFailure:
         listener = Listener()
         made = await run(self.hosts, self.root, workflow, content_id=content, listener=listener, **parameters)
         self.messages += [f"{workflow}: {message}" for _, message in listener.lines]
@@ -191,7 +191,7 @@ class _Studio:
         begun = time.perf_counter()
         made = await self.step("vod_ingest", _FILM, file=f"in/{kind.file}")
         took = time.perf_counter() - begun
-        if isinstance(made, Failed):
+        if isinstance(made, StepFailure):
             cells["film"] = _refused(made, kind.refused)
             return result
         if kind.refused:
@@ -241,7 +241,7 @@ class _Studio:
         async with Origin(dict(files)) as origin:
             given = {"sources": [f"{origin.url}/i.m3u8"], "start": "00:00:00", "end": "00:01:00"}
             made = await self.step("vod_capture", _CAPTURED, **given, renditions=[90])
-        if isinstance(made, Failed):
+        if isinstance(made, StepFailure):
             return {"wrong": [made.reason]}
         return self._tried(lambda: _measured(self.file(_CAPTURED), self.file(_CAPTURED), wanted))
 
@@ -266,7 +266,7 @@ class _Studio:
                 beeps += [begin + time for time in even(_OTHER_SECONDS)]
                 begin += _OTHER_SECONDS
         made = await self.step("compose", _COMPOSED, generation=1, playlist=playlist(*items), renditions=[90])
-        if isinstance(made, Failed):
+        if isinstance(made, StepFailure):
             return {"wrong": [made.reason]}
         frame = max(kind.frame, 1 / 25)
         flashes = [time for before, time in zip([-1.0, *flashes], flashes, strict=False) if time - before > films.LASTS]
@@ -278,7 +278,7 @@ class _Studio:
         begin, end = (round(share * wanted.seconds, 3) for share in ((0.0, 1.0) if wanted.seconds < 1 else (0.19, 0.81)))
         given = {"start": _clock(begin), "end": _clock(end), "frame_accurate": not copied}
         made = await self.step("asset_video", _FILM, source=file, name="assets/clip.mp4", **given)
-        if isinstance(made, Failed):
+        if isinstance(made, StepFailure):
             return _refused(made, kind.direct if file.startswith("source") else "")
         part = wanted.cut(begin, end, still=kind.repeated)
         if not kind.repeated and not kind.damaged:
@@ -299,7 +299,7 @@ class _Studio:
                 continue
             time = (times[place] + (times[place + 1] if place + 1 < len(times) else times[place] + kind.frame)) / 2
             made = await self.step("asset_image", _FILM, source=file, name="assets/still.jpg", time=_clock(time))
-            if isinstance(made, Failed):
+            if isinstance(made, StepFailure):
                 return _refused(made, kind.direct if file.startswith("source") else "")
             if bool(picture(self.file(_FILM, "assets/still.jpg")).flashes) is not white:
                 wrong.append(f"another frame at {time:.3f} s")

@@ -25,7 +25,7 @@ from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from domain.kernel.mapper import EventMapper
 from projections.log.partitions import EVENTS_PER_PARTITION
-from projections.log.statement import EventRow, WriteSet
+from projections.log.statement import LogRow, WriteSet
 from projections.log.write_set import metadata_text
 
 EVENTS_OF_A_LIFE = 10
@@ -47,7 +47,7 @@ class Share:
     first: int
     last: int
 
-    def batches(self) -> Iterator[list[EventRow]]:
+    def batches(self) -> Iterator[list[LogRow]]:
         mapper = EventMapper(catalogue())
         made = [
             [(event.TOPIC, mapper.state(event)) for event in root.collect_events()]  # type: ignore[attr-defined, arg-type]
@@ -61,10 +61,10 @@ class Share:
                     yield [_row(number, version + 1, made[number % _LIVES][version]) for number in numbers]
 
 
-def _row(number: int, version: int, event: tuple[str, bytes]) -> EventRow:
+def _row(number: int, version: int, event: tuple[str, bytes]) -> LogRow:
     topic, state = event
     metadata = metadata_text(Cause.by("bench"))
-    return EventRow.of(stream=stream(number), version=version, topic=topic, event_id=new_id(), state=state, metadata=metadata)
+    return LogRow.of(stream=stream(number), version=version, topic=topic, event_id=new_id(), state=state, metadata=metadata)
 
 
 def fill(url: str, *, events: int, partition: int, processes: int = 2) -> None:

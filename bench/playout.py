@@ -24,7 +24,7 @@ from domain.channel.streaming_options import encoder_options
 from tests.workers.job.counted import film
 from tests.workers.playout.memory import Shelf
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
-from workers.adapters.encoders.sources import Sources
+from workers.adapters.encoders.sources import EncoderSources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 
@@ -71,7 +71,7 @@ async def _played(root: Path, *, seconds: float) -> _Seen:
     shelf.put(*_films(root), looped=True)
     client = GuardedClient([ip_network("127.0.0.0/8")])
     runner, url = await _receiver(seen)
-    encoder = FfmpegEncoder(find("ffmpeg"), client, Sources(None, client), lambda: datetime.now(UTC))
+    encoder = FfmpegEncoder(find("ffmpeg"), client, EncoderSources(None, client), lambda: datetime.now(UTC))
     plan = EncoderPlan(0, "", "ffmpeg", {"renditions": [_SIZE], "keyFrameInterval": 1}, [PointPlan(0, 0, url)], encoder_options(""))
     began, used = time.monotonic(), _processor_seconds()
     run = await encoder.start(plan, channel="bench", session=1, may_send=lambda: True, programme=shelf.programme())

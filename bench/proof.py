@@ -19,7 +19,7 @@ from bench.large_log import fill, stream
 from bench.replays import verified
 from bench.report import Result, Table, Target, middle
 from domain.kernel.encryption import SecretCipher
-from projections.audit.log_export import Selection, export_log, export_stream
+from projections.audit.log_export import ExportSelection, export_log, export_stream
 from projections.audit.sealing import seal
 from projections.audit.stored_log import StoredLog
 from projections.kernel.database.database import Database
@@ -95,7 +95,7 @@ def _seal_all(url: str) -> tuple[float, float]:
 
 def _export(url: str) -> None:
     with StoredLog.connected(url, purpose="bench") as stored:
-        for _ in export_log(stored, Selection()):
+        for _ in export_log(stored, ExportSelection()):
             pass
 
 
@@ -110,7 +110,7 @@ def _copy(url: str, events: int) -> None:
 
 def _offline(url: str, path: Path) -> float:
     with StoredLog.connected(url, purpose="bench") as stored, path.open("wb") as file:
-        file.writelines(export_log(stored, Selection()))
+        file.writelines(export_log(stored, ExportSelection()))
     command = [sys.executable, verify_export.__file__, "log", str(path)]
     return _timed(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
 

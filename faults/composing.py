@@ -30,13 +30,13 @@ from faults.jobs import Faults, Scene
 from faults.media_stage import MediaStage
 from faults.surroundings import SmallDisk
 from projections.audit.verify import verify
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.s3 import REMEDY, new_bucket, serving, versitygw
 from tests.workers.job.composing import event, item, playlist, source
 from tests.workers.job.counted import numbers
 from tests.workers.job.engine import Engine
 from tests.workers.job.packaging import run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.registry import builtin
 from workers.job.step_process_pool import StepProcessPool
 from workers.ports.buckets import BucketAddress
@@ -194,7 +194,7 @@ async def _submitted(stage: MediaStage, films: Sequence[_Film]) -> list[int]:
     inner = core(stage.database, role=None, clock=system_clock)
     await inner.start()
     try:
-        engine = Engine(inner, JobNumbers(inner.database))
+        engine = Engine(inner, JobNumberSequence(inner.database))
         return [await _accepted(engine, film) for film in films]
     finally:
         await inner.stop()
@@ -215,7 +215,7 @@ async def _jobs(stage: MediaStage, asked: Sequence[int]) -> list[Job]:
     inner = core(stage.database, role=None, clock=system_clock)
     await inner.start()
     try:
-        engine = Engine(inner, JobNumbers(inner.database))
+        engine = Engine(inner, JobNumberSequence(inner.database))
         return [await engine.job(number) for number in asked]
     finally:
         await inner.stop()
@@ -270,7 +270,7 @@ async def _many(folder: Path, count: int) -> Result:
     finally:
         watching.cancel()
         await hosts.stop()
-    if isinstance(made, Failed):
+    if isinstance(made, StepFailure):
         result.wrong.append(made.reason)
         return result
     result.completed = 1
@@ -313,13 +313,13 @@ async def _full(folder: Path) -> Result:
         try:
             long = playlist(*[item(1 + place % _SOURCES, start="00:00:00.040", frameAccurate=True) for place in range(40)])
             made = await run(hosts, folder, "compose", generation=1, playlist=long)
-            if not isinstance(made, Failed) or made.reason != "The disk is full.":
+            if not isinstance(made, StepFailure) or made.reason != "The disk is full.":
                 result.wrong.append(f"it ended with {made}")
             if (folder / "film").exists() or any((folder / ".jobs").glob("*")):
                 result.wrong.append("something was left")
             result.refused = 1
             made = await run(hosts, folder, "compose", generation=2, playlist=playlist(item(1), item(2)))
-            if isinstance(made, Failed):
+            if isinstance(made, StepFailure):
                 result.wrong.append(f"with space it ended with {made}")
             result.completed = 1
             if remaining := [path for path in _below(os.getpid()) if "ffmpeg" in os.readlink(path / "exe")]:

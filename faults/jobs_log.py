@@ -195,7 +195,7 @@ class LogCheck:
 
     # --- jobs
 
-    def scheduled(self, job: JobSeen, event: events.Scheduled) -> None:
+    def scheduled(self, job: JobSeen, event: events.JobScheduled) -> None:
         job.run_at, job.phase = event.run_at, Phase.SCHEDULED
 
     def run_time_changed(self, job: JobSeen, event: events.RunTimeChanged) -> None:
@@ -208,7 +208,7 @@ class LogCheck:
         if job.phase in (Phase.QUEUED, Phase.PENDING):
             job.phase = Phase.QUEUED if event.semaphore is None else Phase.PENDING
 
-    def queued(self, job: JobSeen, event: events.Queued) -> None:
+    def queued(self, job: JobSeen, event: events.JobQueued) -> None:
         allowed = (Phase.PAUSED,) if event.resumed else (Phase.SCHEDULED, Phase.PENDING)
         if job.phase not in allowed:
             self._break(Rule.STARTS, job, f"queued although it was {job.phase}")
@@ -216,7 +216,7 @@ class LogCheck:
             self._break(Rule.STARTS, job, f"queued before {job.run_at}")
         job.phase, job.failed = Phase.QUEUED, False
 
-    def started(self, job: JobSeen, event: events.Started) -> None:
+    def started(self, job: JobSeen, event: events.JobStarted) -> None:
         if job.phase is not Phase.QUEUED:
             self._break(Rule.STARTS, job, f"started although it was {job.phase}")
         job.phase, job.low_slot = Phase.STARTED, event.low_slot
@@ -230,7 +230,7 @@ class LogCheck:
             self._break(Rule.ENDS_ONCE, job, "broken off a second time")
         self._end(job, Phase.BROKEN)
 
-    def completed(self, job: JobSeen, event: events.Completed) -> None:
+    def completed(self, job: JobSeen, event: events.JobCompleted) -> None:
         """Handle a completion. A job that was paused or resumed meanwhile also completes when its last step ends."""
         if job.ended:
             self._break(Rule.ENDS_ONCE, job, f"completed although it was {job.phase}")

@@ -20,7 +20,7 @@ from api.cli.run.limits import collect_seldom
 from api.http.routing import routes_of
 from api.wiring.catalogue import catalogue
 from api.wiring.services import ROUTES
-from workers.kernel.fork_server import Start, next_start
+from workers.kernel.fork_server import ProcessStart, next_start
 
 _PRELOADED: Final = (
     "api.cli.run.process",
@@ -48,7 +48,7 @@ def main(orders: int) -> object:
     return 0 if start is None else _run(start)
 
 
-def _run(start: Start) -> object:
+def _run(start: ProcessStart) -> object:
     """Run the command line of the product, or a script when the first argument is one, as the interpreter does."""
     for number, descriptor in enumerate(start.descriptors):
         os.dup2(descriptor, number)

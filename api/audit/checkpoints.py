@@ -25,7 +25,7 @@ from domain.kernel.errors import Malformed, NotFound, Unavailable
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from projections.audit.checkpoints import Checkpoints, StoredCheckpoint
-from projections.audit.log_export import MEDIA_TYPE, Selection, export_log, export_stream
+from projections.audit.log_export import MEDIA_TYPE, ExportSelection, export_log, export_stream
 from projections.audit.stored_log import StoredLog
 from projections.audit.tree import WIDTH, Tile
 
@@ -232,7 +232,7 @@ async def export_audit(
         raise Malformed.at("id", "needs aggregate")
     if query.aggregate is not None and query.aggregate not in catalogue.aggregates:
         raise Malformed.at("aggregate", f"must be one of {', '.join(catalogue.aggregates)}")
-    selection = Selection(query.after, query.through, query.recorded_from, query.recorded_to, query.aggregate)
+    selection = ExportSelection(query.after, query.through, query.recorded_from, query.recorded_to, query.aggregate)
     if query.id is None:
         return Response(
             await proofs.export(lambda stored: export_log(stored, selection, withholding=withholding)), media_type=MEDIA_TYPE

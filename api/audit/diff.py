@@ -25,7 +25,7 @@ from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.iso_8601 import moment_of
 from domain.kernel.mapper import Catalogue
-from projections.audit.queries import AuditQueries, Entry
+from projections.audit.queries import AuditedEvent, AuditQueries
 
 routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
@@ -141,9 +141,9 @@ def _version(shown: _Shown) -> int:
     return shown.version
 
 
-async def _authors(subject: _Subject, early: _Shown, late: _Shown) -> dict[str, Entry]:
+async def _authors(subject: _Subject, early: _Shown, late: _Shown) -> dict[str, AuditedEvent]:
     """Return the event that last changed each field between the two moments."""
-    authors: dict[str, Entry] = {}
+    authors: dict[str, AuditedEvent] = {}
     fields = early.fields
     async for entry, root in subject.audit.steps(subject.aggregate, subject.key, after=early.version, through=late.version):
         shown = (await subject.shown(root, position=entry.position)).fields
@@ -152,7 +152,7 @@ async def _authors(subject: _Subject, early: _Shown, late: _Shown) -> dict[str, 
     return {name: entry for name, entry in authors.items() if fields.get(name) == late.fields.get(name)}
 
 
-def _change(name: str, before: _Shown, after: _Shown, author: Entry | None) -> FieldChange:
+def _change(name: str, before: _Shown, after: _Shown, author: AuditedEvent | None) -> FieldChange:
     return FieldChange.model_construct(
         field=name,
         before=before.fields.get(name),

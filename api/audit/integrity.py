@@ -21,7 +21,7 @@ from api.kernel.request import Request
 from api.kernel.surfaces import AuditRoute
 from api.kernel.wire import Instant, Wire
 from domain.kernel.mapper import Catalogue
-from projections.audit.checkpoints import Anchor
+from projections.audit.checkpoints import StoredAnchor
 from projections.audit.integrity import Integrity, SignedCheckpoint, Verified, integrity, signed_checkpoints
 from projections.audit.seals import LogPartition
 
@@ -113,7 +113,7 @@ class CheckpointAnchor(Wire):
     place: str = Field(description="The path, the address, or the id of the webhook.")
 
     @classmethod
-    def of(cls, anchor: Anchor) -> CheckpointAnchor:
+    def of(cls, anchor: StoredAnchor) -> CheckpointAnchor:
         return cls.model_construct(kind=anchor.kind, place=anchor.place)
 
 

@@ -24,7 +24,7 @@ from domain.kernel.mapper import Catalogue
 from domain.kernel.ports import Outcome
 from domain.redaction.aggregate import Redaction as RedactionAggregate
 from domain.redaction.events import Part
-from projections.audit.redactor import PROTECTED_KINDS, RedactionOrder, Redactor, Selection
+from projections.audit.redactor import PROTECTED_KINDS, RedactionOrder, RedactionSelection, Redactor
 
 routes = APIRouter(prefix="/api/audit", tags=["Audit"], route_class=AuditRoute)
 
@@ -143,16 +143,16 @@ async def _order(redactor: Redactor, key: str) -> RedactionOrder:
     return order
 
 
-def _selection(body: RedactRequest, parts: Sequence[Part], catalogue: Catalogue) -> Selection:
+def _selection(body: RedactRequest, parts: Sequence[Part], catalogue: Catalogue) -> RedactionSelection:
     by_stream = body.aggregate is not None or body.id is not None
     if by_stream + (body.positions is not None) + (body.actor is not None) != 1:
         raise Malformed.at("aggregate", "give one of aggregate with id, positions, and actor")
     if body.actor is not None:
-        return Selection(actor=body.actor)
+        return RedactionSelection(actor=body.actor)
     if body.positions is not None:
         if any(first > last for first, last in body.positions):
             raise Malformed.at("positions", "a range ends before it begins")
-        return Selection(positions=_without_overlaps([(first, last) for first, last in body.positions]))
+        return RedactionSelection(positions=_without_overlaps([(first, last) for first, last in body.positions]))
     if body.aggregate is None or body.id is None:
         raise Malformed.at("id", "give aggregate and id together")
     if body.aggregate not in catalogue.aggregates:
@@ -160,7 +160,7 @@ def _selection(body: RedactRequest, parts: Sequence[Part], catalogue: Catalogue)
     if body.aggregate in PROTECTED_KINDS and Part.CONTENT in parts:
         raise Refused(f"the content of a {body.aggregate.replace('_', ' ')} is required and cannot be erased; delete it instead")
     key = body.id if body.aggregate == Client.KIND else canonical(body.id)
-    return Selection(stream=f"{body.aggregate}:{key}")
+    return RedactionSelection(stream=f"{body.aggregate}:{key}")
 
 
 def _without_overlaps(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -29,7 +29,7 @@ from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from projections.audit.checkpoint import NoCheckpoint
 from projections.audit.kept_checkpoint import last_note
-from projections.audit.queries import AuditQueries, Entry, EntryFilter, Lifetime
+from projections.audit.queries import AuditedEvent, AuditQueries, EntryFilter, Lifetime
 from projections.audit.verify import WHOLE, Extent, Verification
 from projections.kernel.background_task import start_task
 from projections.kernel.database.page import LARGEST
@@ -74,7 +74,7 @@ class AuditEntry(Wire):
     hash: str = Field(description="The hash of the event, a leaf in the Merkle tree of its commit: 64 hexadecimal digits.")
 
     @classmethod
-    def of(cls, entry: Entry) -> AuditEntry:
+    def of(cls, entry: AuditedEvent) -> AuditEntry:
         return cls.model_construct(
             position=entry.position,
             aggregate=entry.aggregate,

@@ -84,7 +84,7 @@ def _accepted(event: events.Accepted, actor: str) -> LogMessage:
     return LogMessage(_API, Severity.INFO, to_json({**request, "headers": event.headers}).decode())
 
 
-def _scheduled(event: events.Scheduled, actor: str) -> LogMessage:
+def _scheduled(event: events.JobScheduled, actor: str) -> LogMessage:
     return _by_client(f"{actor} scheduled the job for {iso(event.run_at)}")
 
 
@@ -101,13 +101,13 @@ def _semaphore_changed(event: events.SemaphoreChanged, actor: str) -> LogMessage
     return _by_client(f"{actor} {change}")
 
 
-def _queued(event: events.Queued, actor: str) -> LogMessage:
+def _queued(event: events.JobQueued, actor: str) -> LogMessage:
     if event.resumed:
         return _by_client(f"{actor} resumed the job")
     return LogMessage(_SCHEDULER, Severity.INFO, "The job is due and is queued")
 
 
-def _started(event: events.Started, actor: str) -> LogMessage:
+def _started(event: events.JobStarted, actor: str) -> LogMessage:
     return LogMessage(_CONTROLLER, Severity.INFO, f"The job is started in slot {event.slot}")
 
 
@@ -120,7 +120,7 @@ def _broken(event: events.Broken, actor: str) -> LogMessage:
     return LogMessage(_API, Severity.WARN, f"{actor} broke the job{again}")
 
 
-def _completed(event: events.Completed, actor: str) -> LogMessage:
+def _completed(event: events.JobCompleted, actor: str) -> LogMessage:
     if event.failed:
         return LogMessage(_WORKER, Severity.ERROR, f"The job is abandoned: {event.reason}")
     return LogMessage(_WORKER, Severity.INFO, "The job is completed")
@@ -165,15 +165,15 @@ def _retried(message: str, retry_at: datetime | None) -> LogMessage:
 
 _RENDERERS: Final[Mapping[type[DomainEvent], Callable[[Any, str], LogMessage]]] = {
     events.Accepted: _accepted,
-    events.Scheduled: _scheduled,
+    events.JobScheduled: _scheduled,
     events.RunTimeChanged: _run_time_changed,
     events.PriorityChanged: _priority_changed,
     events.SemaphoreChanged: _semaphore_changed,
-    events.Queued: _queued,
-    events.Started: _started,
+    events.JobQueued: _queued,
+    events.JobStarted: _started,
     events.Paused: _paused,
     events.Broken: _broken,
-    events.Completed: _completed,
+    events.JobCompleted: _completed,
     events.TaskStarted: _task_started,
     events.OutputsCommitted: _outputs_committed,
     events.TaskCompleted: _task_completed,

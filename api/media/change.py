@@ -28,7 +28,7 @@ from domain.kernel.clock import iso
 from domain.kernel.errors import Malformed, Unavailable
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
-from projections.log.change_feed import Change, ChangeFeed, ChangeFilter, read_batch
+from projections.log.change_feed import ChangeFeed, ChangeFilter, LogChange, read_batch
 from projections.log.reader import head
 
 routes = APIRouter(prefix="/api/changes", tags=["Changes"], route_class=MediaRoute)
@@ -124,7 +124,7 @@ def _mark(name: str, position: int) -> bytes:
     return b'id: %d\nevent: %s\ndata: {"position":%d}\n\n' % (position, name.encode(), position)
 
 
-def _frame(change: Change) -> bytes:
+def _frame(change: LogChange) -> bytes:
     shown = {
         "position": change.position,
         "aggregate": change.aggregate,

@@ -68,7 +68,7 @@ _STATUSES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class PointWriter:
     """An admitted writer: its token and the DVR window that it requests, in seconds."""
 
     token: PointToken
@@ -80,7 +80,7 @@ MOST_READ: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class PointAccess:
     """The access of a reader to a publishing point. `public` means that everybody has it. `whole` includes the recording before the
     live window. `query` is the query string that addresses in playlists need as well."""
 
@@ -107,7 +107,7 @@ class OriginAccess:
             raise missing(point)
         return self._origin
 
-    def writer(self, origin: LiveOrigin, point: str, request: Request) -> Writer:
+    def writer(self, origin: LiveOrigin, point: str, request: Request) -> PointWriter:
         """Return the writer of a request. Raise `TokenNeeded` without a valid token, and `BadRequest` for headers that contradict
         it."""
         scheme, _, text = (_only(request, "authorization") or "").partition(" ")
@@ -119,9 +119,9 @@ class OriginAccess:
         window = _only(request, "x-dvr-window")
         if window is not None and not (_SECONDS.fullmatch(window) and 1 <= float(window) <= LONGEST_WINDOW):
             raise BadRequest.at("X-Dvr-Window", f"must be seconds, from 1 to {LONGEST_WINDOW}")
-        return Writer(token, None if window is None else float(window))
+        return PointWriter(token, None if window is None else float(window))
 
-    async def reader(self, origin: LiveOrigin, point: str, request: Request, *, whole: bool) -> Admission:
+    async def reader(self, origin: LiveOrigin, point: str, request: Request, *, whole: bool) -> PointAccess:
         """Return the access of a reader. Raise `ViewerNeeded` if it has none."""
         query = request.scope["query_string"]
         sent = parse_qs(query.decode("latin-1")).get("token", [""])[0] if b"token=" in query else ""
@@ -129,14 +129,14 @@ class OriginAccess:
         for text, suffix in ((sent, f"?token={sent}"), (authorization.partition(" ")[2].strip(), "")):
             token = origin.token(point, text) if text.startswith(PREFIX) else None
             if token is not None and token.issued > await origin.playback.revoked(point):
-                return Admission(whole=True, query=suffix)
+                return PointAccess(whole=True, query=suffix)
         if whole:
             raise ViewerNeeded(whole=True)
         if await origin.directory.is_published(point):
-            return Admission(public=True)
+            return PointAccess(public=True)
         if self._viewers is None or not await self._viewers.has(request):
             raise ViewerNeeded(whole=False)
-        return Admission()
+        return PointAccess()
 
     async def open(self, origin: LiveOrigin, path: str, *, request: Request) -> OpenMedia | None:
         """Open a file for reading; None if it does not exist. The caller closes it. Raises `Unavailable`."""

@@ -11,13 +11,13 @@ from fastapi import APIRouter
 from api.http.request import Request
 from api.http.response import JSON_TYPE, Response
 from api.http.routing import OPEN, Service, rules
-from api.origin.access import Admission, OriginAccess, ViewerNeeded, missing
+from api.origin.access import OriginAccess, PointAccess, ViewerNeeded, missing
 from api.origin.surface import OriginRoute
 from api.published.file_response import SAFE, file_response
 from api.published.media_types import UNKNOWN
 from workers.origin import state_pages
 from workers.origin.live_origin import LiveOrigin
-from workers.origin.playback import View
+from workers.origin.playback import PlaybackView
 
 routes = APIRouter(prefix="/origin", tags=["Origin"], route_class=OriginRoute)
 
@@ -62,7 +62,7 @@ async def read_live_file(request: Request, name: str, file: str, access: Service
     return response
 
 
-async def _page(origin: LiveOrigin, name: str, file: str, admission: Admission) -> Response | None:
+async def _page(origin: LiveOrigin, name: str, file: str, admission: PointAccess) -> Response | None:
     if file not in ("state", _ARCHIVE, "status.php"):
         return None
     state = await origin.playback.state(name)
@@ -73,17 +73,17 @@ async def _page(origin: LiveOrigin, name: str, file: str, admission: Admission) 
     return _text(state_pages.smil(state, archive=file == _ARCHIVE), _SMIL, admission)
 
 
-async def _playlist(origin: LiveOrigin, name: str, file: str, admission: Admission) -> Response | None:
+async def _playlist(origin: LiveOrigin, name: str, file: str, admission: PointAccess) -> Response | None:
     archive = file.startswith(f"{_ARCHIVE}/")
     file = file.removeprefix(f"{_ARCHIVE}/")
     up, playback, query = "../" if archive else "", origin.playback, admission.query
     playlist: Awaitable[str | None]
     if file == "master.m3u8":
-        playlist, kind = playback.master(name, View(archive, up, query)), _HLS
+        playlist, kind = playback.master(name, PlaybackView(archive, up, query)), _HLS
     elif file == "manifest.mpd":
-        playlist, kind = playback.manifest(name, View(archive, up, query)), _DASH
+        playlist, kind = playback.manifest(name, PlaybackView(archive, up, query)), _DASH
     elif (track := _PLAYLIST.fullmatch(file)) is not None:
-        playlist, kind = playback.media(name, View(archive, f"../{up}", query), track=track[1]), _HLS
+        playlist, kind = playback.media(name, PlaybackView(archive, f"../{up}", query), track=track[1]), _HLS
     else:
         return None
     text = await playlist
@@ -92,7 +92,7 @@ async def _playlist(origin: LiveOrigin, name: str, file: str, admission: Admissi
     return _text(text, kind, admission)
 
 
-async def _segment(request: Request, name: str, file: str, *, access: OriginAccess, admission: Admission) -> Response | None:
+async def _segment(request: Request, name: str, file: str, *, access: OriginAccess, admission: PointAccess) -> Response | None:
     named, origin = _FILE.fullmatch(file), access.origin(name)
     if named is None:
         return None
@@ -109,5 +109,5 @@ async def _segment(request: Request, name: str, file: str, *, access: OriginAcce
         raise
 
 
-def _text(text: str, kind: str, admission: Admission) -> Response:
+def _text(text: str, kind: str, admission: PointAccess) -> Response:
     return Response(text.encode(), headers=(("cache-control", admission.caching(_SHORT)), *SAFE), media_type=kind)

@@ -16,7 +16,7 @@ from workers.ports.media import MediaSource, OpenMedia
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class ReadableFile:
     """An open file that the caller may read. `public` means that everybody may."""
 
     opened: OpenMedia
@@ -39,7 +39,7 @@ class PublishedFiles:
         self._viewers = viewers
         self.readers = readers
 
-    async def open(self, content_id: str, name: str, *, request: Request) -> Published:
+    async def open(self, content_id: str, name: str, *, request: Request) -> ReadableFile:
         """Open a file; the caller closes it. Raise `NotFound`, also if the caller may not read the file, and `Unavailable`."""
         public = await self._is_public(content_id, name)
         if self._source is None or not (public or await self._viewers.has(request)):
@@ -47,7 +47,7 @@ class PublishedFiles:
         opened = await self.readers.open(self._source, f"{content_id}/{name}", request=request)
         if opened is None:
             raise _not_found(content_id, name)
-        return Published(opened, public)
+        return ReadableFile(opened, public)
 
     async def _is_public(self, content_id: str, name: str) -> bool:
         """Return True if everybody may read the file. Files without an Event are not public. Raise `NotFound` for files that are

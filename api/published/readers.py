@@ -10,7 +10,7 @@ from api.guards.application import CLOSE
 from api.guards.proxies import share_of
 from api.http.request import Request
 from domain.kernel.errors import Unavailable
-from workers.kernel.fair_places import FairPlaces, NoPlace, Place
+from workers.kernel.fair_places import FairPlaces, NoPlace, WorkPlace
 from workers.ports.media import MediaSource, OpenMedia
 
 
@@ -41,7 +41,7 @@ class Readers:
 class _Reading:
     """An open file that holds a place."""
 
-    def __init__(self, opened: OpenMedia, places: FairPlaces, place: Place) -> None:
+    def __init__(self, opened: OpenMedia, places: FairPlaces, place: WorkPlace) -> None:
         self.file = opened.file
         self.etag = opened.etag
         self._opened = opened

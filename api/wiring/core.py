@@ -41,7 +41,7 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.record.queries import Links
+from projections.record.queries import LinkUsers
 from projections.vault.master_keys import ProcessKeys
 
 _log = logging.getLogger(__name__)
@@ -158,7 +158,14 @@ def core_on(
         lambda: partitions.free
     )
     executor = CommandExecutor(
-        appender, streams, mapper=mapper, views=stored_views, users=Links(database), clock=clock, cache=limits.cache, tracer=tracer
+        appender,
+        streams,
+        mapper=mapper,
+        views=stored_views,
+        users=LinkUsers(database),
+        clock=clock,
+        cache=limits.cache,
+        tracer=tracer,
     )
     LostRaces(executor, registry)
     directory = ClientDirectory(database, clock, changes=changes)

@@ -37,13 +37,13 @@ from domain.publication.handlers import PublicationJobOwners
 from domain.record.kinds.quiet import Quiet
 from domain.record.ports import RecordLookup
 from projections.composition.queries import CompositionQueries
-from projections.job.log_lines import JobNotes
+from projections.job.log_lines import StoredJobNotes
 from projections.kernel.database.database import Database, Pool
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
 from projections.log_store.log_store import Logbook
-from projections.publishing_point.own_points import PointOwners
+from projections.publishing_point.own_points import StoredPointOwners
 from projections.publishing_point.points import ChannelPointsReader, Orderers
 from projections.publishing_point.queries import PointStates
 from projections.record.history import RecordHistory
@@ -59,7 +59,7 @@ from workers.kernel.worker import Worker
 from workers.playout.ports import ItemLimits
 from workers.ports.checkpoints import CheckpointPlaces
 from workers.ports.media import MediaSource
-from workers.ports.outbound import Connections, Download, DownloadLimits, Outbound
+from workers.ports.outbound import Download, DownloadLimits, Outbound, OutboundConnections
 from workers.ports.targets import Targets, TargetSettings
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def sync_assets(assets: AssetHandlers) -> SyncAssets:
     return assets.sync
 
 
-def point_owners(database: Database, channels: ChannelPointsReader, *, names: PointNames) -> PointOwners:
-    return PointOwners(database, channels, names)
+def point_owners(database: Database, channels: ChannelPointsReader, *, names: PointNames) -> StoredPointOwners:
+    return StoredPointOwners(database, channels, names)
 
 
 # Jobs.
@@ -148,8 +148,8 @@ def job_owners(events: EventLookup, records: RecordLookup, *, clock: Clock) -> J
     )
 
 
-def job_notes(database: Database, clock: Clock) -> JobNotes:
-    return JobNotes(database, why_hidden, clock=clock)
+def job_notes(database: Database, clock: Clock) -> StoredJobNotes:
+    return StoredJobNotes(database, why_hidden, clock=clock)
 
 
 def owner_commands(executor: Executor, container: Container) -> OwnerCommands:
@@ -251,12 +251,12 @@ def target_trials(targets: Targets, refused: RefusedTargets) -> TargetTrials:
     return TargetTrials(targets, refused=refused.reasons)
 
 
-def stream_targets(client: Connections) -> MakeStreamTargets:
+def stream_targets(client: OutboundConnections) -> MakeStreamTargets:
     """Return a function that makes the targets of a streaming server."""
-    from workers.adapters.targets.wowza import StreamingServer, WowzaStreamTargets
+    from workers.adapters.targets.wowza import WowzaServer, WowzaStreamTargets
 
     def make(server: PushingServer) -> WowzaStreamTargets:
-        own = StreamingServer(server.url, server.application, server.user, server.password)
+        own = WowzaServer(server.url, server.application, server.user, server.password)
         return WowzaStreamTargets(own, client=client)
 
     return make
@@ -395,16 +395,16 @@ def webhook_probe(clock: Clock, identity: Identity, *, container: Container) -> 
 # Sessions.
 
 
-def pusher(places: Places, client: Connections) -> RtmpPusher:
+def pusher(places: Places, client: OutboundConnections) -> RtmpPusher:
     """Return what pushes live streams to platforms."""
     from workers.adapters.ffmpeg import choose
     from workers.adapters.pushes.copied import Copying
-    from workers.adapters.pushes.live_stream import LiveStreams
+    from workers.adapters.pushes.live_stream import StreamOpener
     from workers.adapters.pushes.rtmp_push import RtmpPusher
     from workers.adapters.step_account import program_confinement
 
     copying = Copying(choose(places, "ffmpeg"), partial(program_confinement, places=places))
-    return RtmpPusher(client, LiveStreams(client, copying))
+    return RtmpPusher(client, StreamOpener(client, copying))
 
 
 def item_cache(home: Home, limits: ItemLimits) -> ItemCache:
@@ -449,7 +449,7 @@ def encoder_sessions(
     notes: ServiceNotes,
     states: PointStates,
     orderers: Orderers,
-    client: Connections,
+    client: OutboundConnections,
     clock: Clock,
     media: MediaPlace,
     devices: EncoderDevices,

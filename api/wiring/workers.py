@@ -19,8 +19,8 @@ from projections.log.limits import DEFAULT_LIMITS, LogLimits
 from projections.log.log_watcher import LogWatcher
 from projections.record.queries import RecordQueries
 from workers.audit.index import AuditIndex
-from workers.audit.redactions import Redactions
-from workers.audit.verification import LogVerification
+from workers.audit.redactions import RedactionTask
+from workers.audit.verification import LogVerifier
 from workers.kernel.consumer_factory import Broker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import QuietMode
@@ -68,7 +68,7 @@ def workers_of(container: Container, roles: Sequence[str], *, permanent: bool = 
                     scope.get(resolve_name(path))
         return [*([worker] for worker in scope.made if isinstance(worker, SharedWorker)), made]
 
-    always = (Retention, Redactions, LogVerification, AuditIndex) if permanent else ()
+    always = (Retention, RedactionTask, LogVerifier, AuditIndex) if permanent else ()
     return Workers(
         [role.name for role in chosen],
         make,

@@ -61,7 +61,7 @@ class Asset(AggregateRoot):
     @creation
     @classmethod
     def request(cls, key: UUID, at: datetime, /, *, event_id: UUID, type: AssetType, name: str, path: str, job: int) -> Self:
-        return cls._begin(events.Requested, key, at, event_id=event_id, type=type, name=name, path=path, job=job)
+        return cls._begin(events.AssetRequested, key, at, event_id=event_id, type=type, name=name, path=path, job=job)
 
     @creation
     @classmethod
@@ -103,13 +103,13 @@ class Asset(AggregateRoot):
         if (size := sizes.get(self.path)) is None:
             self.fail(at, job, job_version=job_version, reason="the job has made another file")
         else:
-            self._trigger(events.Completed, at=at, job_version=job_version, size=size)
+            self._trigger(events.AssetCompleted, at=at, job_version=job_version, size=size)
 
     @decision
     def fail(self, at: datetime, /, job: int, *, job_version: int, reason: str) -> None:
         """Record that the job has failed. A completed asset has its file, whatever becomes of the job."""
         if self._is_news(job, job_version) and self.state is AssetState.GENERATING:
-            self._trigger(events.Failed, at=at, job_version=job_version, reason=reason)
+            self._trigger(events.AssetFailed, at=at, job_version=job_version, reason=reason)
 
     @decision
     def restart(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
@@ -163,13 +163,13 @@ class Asset(AggregateRoot):
             raise Refused("assets of the type SYSTEM cannot be deleted")
         if running_job != self.running_job:
             raise PlanOutdated(self.KIND, self.key)
-        self._trigger(events.Removed, at=at, file_left=True)
+        self._trigger(events.AssetRemoved, at=at, file_left=True)
 
     @decision
     def forget(self, at: datetime, /) -> None:
         """Remove the asset because its file no longer exists."""
         if not self.removed and self.state is AssetState.COMPLETED:
-            self._trigger(events.Removed, at=at, file_left=False)
+            self._trigger(events.AssetRemoved, at=at, file_left=False)
 
     @decision
     def release_path(self, at: datetime, /) -> None:
@@ -187,7 +187,7 @@ class Asset(AggregateRoot):
 
     # --- state
 
-    def _when_requested(self, event: events.Requested) -> None:
+    def _when_requested(self, event: events.AssetRequested) -> None:
         self.event_id, self.type, self.name, self.path = event.event_id, event.type, event.name, event.path
         self.state = AssetState.GENERATING
         self.jobs = (event.job,)
@@ -213,10 +213,10 @@ class Asset(AggregateRoot):
         self.state = AssetState.COMPLETED
         self.size, self.modified = event.size, event.modified
 
-    def _when_completed(self, event: events.Completed) -> None:
+    def _when_completed(self, event: events.AssetCompleted) -> None:
         self.state, self.reason, self.size, self.followed = AssetState.COMPLETED, "", event.size, event.job_version
 
-    def _when_failed(self, event: events.Failed) -> None:
+    def _when_failed(self, event: events.AssetFailed) -> None:
         self.state, self.reason, self.followed = AssetState.FAILED, event.reason, event.job_version
 
     def _when_restarted(self, event: events.Restarted) -> None:
@@ -230,7 +230,7 @@ class Asset(AggregateRoot):
     def _when_file_changed(self, event: events.FileChanged) -> None:
         self.size, self.modified = event.size, event.modified
 
-    def _when_removed(self, event: events.Removed) -> None:
+    def _when_removed(self, event: events.AssetRemoved) -> None:
         self.removed, self.holds_path = True, event.file_left
 
     def _when_file_deleted(self, event: events.FileDeleted) -> None:
@@ -267,7 +267,7 @@ class Asset(AggregateRoot):
 
 
 _PLAIN: Final = ("name", "path", "jobs", "followed", "reason", "size", "removed", "holds_path")
-events.Requested.AGGREGATE = Asset
+events.AssetRequested.AGGREGATE = Asset
 events.CaptionRequested.AGGREGATE = Asset
 events.Discovered.AGGREGATE = Asset
 events.CaptionDiscovered.AGGREGATE = Asset

@@ -10,7 +10,7 @@ from domain.asset.values import AssetType, CaptionKind
 from domain.kernel.event import DomainEvent, FirstEvent
 
 
-class Requested(FirstEvent):
+class AssetRequested(FirstEvent):
     """A client requested an asset. `path` is the path of the future file, below the media root; `job` makes it."""
 
     TOPIC: ClassVar[str] = "asset.requested"
@@ -71,7 +71,7 @@ class CaptionDiscovered(FirstEvent):
     modified: datetime
 
 
-class Completed(DomainEvent):
+class AssetCompleted(DomainEvent):
     """The job ended and published the file. `job_version` is the version of the job at its end; an outcome with an earlier version
     is outdated."""
 
@@ -81,7 +81,7 @@ class Completed(DomainEvent):
     size: int
 
 
-class Failed(DomainEvent):
+class AssetFailed(DomainEvent):
     TOPIC: ClassVar[str] = "asset.failed"
     STANDS_EMPTY: ClassVar[bool] = True
 
@@ -114,7 +114,7 @@ class FileChanged(DomainEvent):
     modified: datetime
 
 
-class Removed(DomainEvent):
+class AssetRemoved(DomainEvent):
     """The asset was removed. `file_left` says that its file, or one that its job may still publish, has yet to be deleted."""
 
     TOPIC: ClassVar[str] = "asset.removed"
@@ -129,16 +129,16 @@ class FileDeleted(DomainEvent):
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (
-    Requested,
+    AssetRequested,
     CaptionRequested,
     Discovered,
     CaptionDiscovered,
     CaptionReplaced,
-    Completed,
-    Failed,
+    AssetCompleted,
+    AssetFailed,
     Restarted,
     Renamed,
     FileChanged,
-    Removed,
+    AssetRemoved,
     FileDeleted,
 )

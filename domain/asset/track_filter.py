@@ -35,7 +35,7 @@ class InvalidFilter(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class AssetTrack:
     """A track of a video. A property is None if the track does not have it, or if the file does not tell it."""
 
     type: str
@@ -44,7 +44,7 @@ class Track:
     language: str | None = None
 
 
-TrackFilter = Callable[[Track], bool]
+TrackFilter = Callable[[AssetTrack], bool]
 
 
 def track_filter(expression: str) -> TrackFilter:
@@ -117,7 +117,7 @@ class _Parser:
             raise _unexpected(value)
         compare, wanted = _COMPARE[mark.value], int(value.value) if kind == "number" else value.value
 
-        def holds(track: Track) -> bool:
+        def holds(track: AssetTrack) -> bool:
             has = getattr(track, name.value)
             return has is not None and compare(has, wanted)
 

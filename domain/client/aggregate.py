@@ -70,13 +70,13 @@ class Client(AggregateRoot):
     @classmethod
     def register(cls, name: str, at: datetime, /, roles: Iterable[str]) -> Self:
         check_name(name)
-        return cls._begin(events.Registered, name, at, roles=checked_roles(roles))
+        return cls._begin(events.ClientRegistered, name, at, roles=checked_roles(roles))
 
     @decision
     def restore(self, at: datetime, /, roles: Iterable[str]) -> None:
         if not self.deleted:
             raise Conflict(f"a client {self.key} already exists")
-        self._trigger(events.Restored, at=at, roles=checked_roles(roles))
+        self._trigger(events.ClientRestored, at=at, roles=checked_roles(roles))
 
     @decision
     def change(self, at: datetime, /, roles: Iterable[str] | None, *, other_admins: bool, trust_actor: bool | None = None) -> None:
@@ -130,14 +130,14 @@ class Client(AggregateRoot):
     def configure_drm(self, at: datetime, /, new: DrmSettings) -> None:
         self._check_not_deleted()
         if new != self.drm:
-            self._trigger(events.DrmConfigured, at=at, **asdict(new))
+            self._trigger(events.ClientDrmConfigured, at=at, **asdict(new))
 
     @decision
     def delete(self, at: datetime, /, *, other_admins: bool) -> None:
         self._check_not_deleted()
         if "admin" in self.roles and not other_admins:
             raise Refused(f"{self.key} is the last client with the role admin and cannot be deleted")
-        self._trigger(events.Deleted, at=at)
+        self._trigger(events.ClientDeleted, at=at)
 
     def _check_not_deleted(self) -> None:
         if self.deleted:
@@ -145,10 +145,10 @@ class Client(AggregateRoot):
 
     # --- state
 
-    def _when_registered(self, event: events.Registered) -> None:
+    def _when_registered(self, event: events.ClientRegistered) -> None:
         self.roles = event.roles
 
-    def _when_restored(self, event: events.Restored) -> None:
+    def _when_restored(self, event: events.ClientRestored) -> None:
         self.roles = event.roles
         self.registered_at = event.timestamp
         self.deleted = False
@@ -168,10 +168,10 @@ class Client(AggregateRoot):
     def _when_actor_trust_changed(self, event: events.ActorTrustChanged) -> None:
         self.trust_actor = event.trusted
 
-    def _when_drm_configured(self, event: events.DrmConfigured) -> None:
+    def _when_drm_configured(self, event: events.ClientDrmConfigured) -> None:
         self.drm = DrmSettings(**{name: getattr(event, name) for name in _DRM})
 
-    def _when_deleted(self, event: events.Deleted) -> None:
+    def _when_deleted(self, event: events.ClientDeleted) -> None:
         self.keys = ()
         self.drm = DrmSettings()
         self.trust_actor = False
@@ -205,4 +205,4 @@ class Client(AggregateRoot):
         self.trust_actor = details.get("trust_actor", False)
 
 
-events.Registered.AGGREGATE = Client
+events.ClientRegistered.AGGREGATE = Client

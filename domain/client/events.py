@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from domain.kernel.event import DomainEvent, FirstEvent
 
 
-class Registered(FirstEvent):
+class ClientRegistered(FirstEvent):
     TOPIC: ClassVar[str] = "client.registered"
 
     roles: tuple[str, ...]
@@ -45,13 +45,13 @@ class KeyRevoked(DomainEvent):
     key_id: str
 
 
-class Deleted(DomainEvent):
+class ClientDeleted(DomainEvent):
     """The client and its keys were deleted. The name may be registered again."""
 
     TOPIC: ClassVar[str] = "client.deleted"
 
 
-class Restored(DomainEvent):
+class ClientRestored(DomainEvent):
     """A deleted name was registered again, as a client without keys."""
 
     TOPIC: ClassVar[str] = "client.restored"
@@ -67,7 +67,7 @@ class ActorTrustChanged(DomainEvent):
     trusted: bool
 
 
-class DrmConfigured(DomainEvent):
+class ClientDrmConfigured(DomainEvent):
     """The DRM settings of the client were changed. The event holds all of them: docs/reference/api/clients.md#drm-settings."""
 
     TOPIC: ClassVar[str] = "client.drm_configured"
@@ -87,13 +87,13 @@ class DrmConfigured(DomainEvent):
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (
-    Registered,
+    ClientRegistered,
     RolesChanged,
     KeyIssued,
     KeyExpirySet,
     KeyRevoked,
-    Deleted,
-    Restored,
+    ClientDeleted,
+    ClientRestored,
     ActorTrustChanged,
-    DrmConfigured,
+    ClientDrmConfigured,
 )

@@ -161,7 +161,7 @@ class Composition(AggregateRoot):
     def remove(self, at: datetime, /) -> None:
         """Remove the playlist. A running job is cancelled in the same append."""
         self._must_exist()
-        self._trigger(events.Removed, at=at)
+        self._trigger(events.CompositionRemoved, at=at)
 
     @decision
     def check_standard(self, at: datetime, /) -> None:
@@ -207,7 +207,7 @@ class Composition(AggregateRoot):
         self.state, self.reason, self.followed = CompositionState.FAILED, event.reason, event.job_version
         self.awaits_sources = False
 
-    def _when_removed(self, event: events.Removed) -> None:
+    def _when_removed(self, event: events.CompositionRemoved) -> None:
         self.removed = True
 
     # --- references

@@ -98,7 +98,7 @@ class GenerationFailed(_Generation):
     job_version: int = 0
 
 
-class Removed(DomainEvent):
+class CompositionRemoved(DomainEvent):
     """The playlist of the Event was removed. Its film stays."""
 
     TOPIC: ClassVar[str] = "composition.removed"
@@ -112,5 +112,5 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     SourcesAwaited,
     Generated,
     GenerationFailed,
-    Removed,
+    CompositionRemoved,
 )

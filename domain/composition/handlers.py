@@ -23,7 +23,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.changes import EventChanges
 from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, Replacement
 from domain.event.deletion import CompositionEnd
-from domain.event.film_sources import Sources, source_status
+from domain.event.film_sources import FilmSources, source_status
 from domain.event.links import LINKS
 from domain.event.ports import EventDetailsLookup, EventRow
 from domain.event.values import VodWorkflow
@@ -336,7 +336,7 @@ class CompositionHandlers:
         accepted, job = await self._job(film, invocation)
         return accepted, FirstStep(job=job)
 
-    async def _sources(self, playlist: Playlist, *, waited: bool) -> Sources:
+    async def _sources(self, playlist: Playlist, *, waited: bool) -> FilmSources:
         shown = [event for item in playlist.items if (event := event_of(item)) is not None]
         return source_status(shown, await self._events.details_of(set(shown)), waited=waited, now=self._clock())
 

@@ -76,7 +76,7 @@ class MediaEvent(AggregateRoot):
     def register(cls, key: UUID, at: datetime, /, changes: Mapping[str, Any]) -> Self:
         check_periods(changes)
         values = {name: value for name, value in changes.items() if value != getattr(_EMPTY, name)}
-        return cls._begin(events.Registered, key, at, **values)
+        return cls._begin(events.EventRegistered, key, at, **values)
 
     @decision
     def amend(self, at: datetime, /, changes: Mapping[str, Any]) -> None:
@@ -326,7 +326,7 @@ class MediaEvent(AggregateRoot):
             self._settle_vod_job(job, at=at)
         if self.details.state in COMPOSING:
             self.change_state(at, EventState.COMPOSE_ERROR, trigger=Trigger.COMPOSE)
-        self._trigger(events.Deleted, at=at)
+        self._trigger(events.EventDeleted, at=at)
 
     @decision(ignore_missing_links=True)
     def restore(self, at: datetime, /) -> None:
@@ -334,7 +334,7 @@ class MediaEvent(AggregateRoot):
         deleted_at, job = self.details.date_deleted, self.details.vod_job
         if deleted_at is None:
             return
-        self._trigger(events.Restored, at=at)
+        self._trigger(events.EventRestored, at=at)
         if job is not None and job.ended_at is not None and job.ended_at >= deleted_at:
             self._settle_vod_job(job, at=at)
 
@@ -491,11 +491,11 @@ class MediaEvent(AggregateRoot):
         self.details.state = EventState.STOPPED
         self._cancel_encoder_order()
 
-    def _when_deleted(self, event: events.Deleted) -> None:
+    def _when_deleted(self, event: events.EventDeleted) -> None:
         self.details.date_deleted = event.timestamp
         self._cancel_encoder_order()
 
-    def _when_restored(self, event: events.Restored) -> None:
+    def _when_restored(self, event: events.EventRestored) -> None:
         self.details.date_deleted = None
         self.details.count_as_done(until=event.timestamp)
 
@@ -606,4 +606,4 @@ class MediaEvent(AggregateRoot):
         return NO_CLAIMS if channel_id is None else frozenset({Claim(ON_AIR, str(channel_id), self.id)})
 
 
-events.Registered.AGGREGATE = MediaEvent
+events.EventRegistered.AGGREGATE = MediaEvent

@@ -50,7 +50,7 @@ class PatchStep:
     is_test: bool = False
 
 
-class Links:
+class LinkTargets:
     """The existing link targets of changes, and the tags that must be added.
 
     `tags` are the existing tags by name; `used_ids` are the requested ids that other tags have."""

@@ -12,7 +12,7 @@ from domain.kernel.event import DomainEvent, FirstEvent
 from domain.provision.values import ProvisionSummary
 
 
-class Registered(FirstEvent, facets.Particulars):
+class EventRegistered(FirstEvent, facets.Particulars):
     """The Event was added, with the values that were sent."""
 
     TOPIC: ClassVar[str] = "event.registered"
@@ -282,11 +282,11 @@ class NotificationForced(DomainEvent):
         return False
 
 
-class Deleted(DomainEvent):
+class EventDeleted(DomainEvent):
     TOPIC: ClassVar[str] = "event.deleted"
 
 
-class Restored(DomainEvent):
+class EventRestored(DomainEvent):
     TOPIC: ClassVar[str] = "event.restored"
 
 
@@ -310,7 +310,7 @@ FACETS: tuple[type[DomainEvent], ...] = (
 )
 
 EVENTS: tuple[type[DomainEvent], ...] = (
-    Registered,
+    EventRegistered,
     *FACETS,
     StateChanged,
     ForceStopped,
@@ -330,6 +330,6 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     ProvisionTimeReached,
     TerminationTimeReached,
     NotificationForced,
-    Deleted,
-    Restored,
+    EventDeleted,
+    EventRestored,
 )

@@ -15,7 +15,7 @@ _BEFORE: Final = frozenset({EventState.PRE_LIVE})
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class FilmSources:
     """The state of the sources. `fault` is the reason for which no film can be made, or empty. `pending` says that one of the
     Events does not have its film yet."""
 
@@ -23,7 +23,7 @@ class Sources:
     fault: str = ""
 
 
-def source_status(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *, waited: bool, now: datetime) -> Sources:
+def source_status(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *, waited: bool, now: datetime) -> FilmSources:
     """Return the state of the Events in a playlist; `events` are those of them that exist. `waited` says that the playlist has
     waited for them, so an Event that has stopped meanwhile is still expected to be captured."""
     faults, pending = [], False
@@ -38,7 +38,7 @@ def source_status(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *,
                 faults.append(f"the Event {key} has no film, and {_why(details)}")
     more = len(faults) - _MOST_NAMED
     named = [*faults[:_MOST_NAMED], *([f"and {more} more Events have none"] if more > 0 else [])]
-    return Sources(pending, "; ".join(named))
+    return FilmSources(pending, "; ".join(named))
 
 
 def _has_film(details: EventDetails) -> bool:

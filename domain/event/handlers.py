@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic.alias_generators import to_pascal
 
 from domain.event.aggregate import MediaEvent
-from domain.event.changes import EventChanges, Links, PatchStep, TagName
+from domain.event.changes import EventChanges, LinkTargets, PatchStep, TagName
 from domain.event.commands import (
     AddOrUpdateEvent,
     AmendEvent,
@@ -76,7 +76,7 @@ class EventHandlers:
             await self._notes.warn(message, subject=outcome.aggregate.key)
         return outcome
 
-    async def _look_up(self, changes: Sequence[EventChanges], *, tests: Sequence[bool] | None = None) -> Links:
+    async def _look_up(self, changes: Sequence[EventChanges], *, tests: Sequence[bool] | None = None) -> LinkTargets:
         """Look up the links and tags of all changes at once. The values of a test need not exist."""
         writes = [change for index, change in enumerate(changes) if tests is None or not tests[index]]
         links = [link for change in writes for _, link in change.links()]
@@ -84,4 +84,4 @@ class EventHandlers:
         tags = await self._records.named(Tag, names) if names else {}
         requested_ids = [tag.id for change in writes for tag in change.tags or () if tag.id is not None and tag.name not in tags]
         used_ids = [UUID(row.id) for row in await self._records.by_ids(Tag, requested_ids)] if requested_ids else []
-        return Links(await self._records.shown(links) if links else {}, tags, used_ids=used_ids)
+        return LinkTargets(await self._records.shown(links) if links else {}, tags, used_ids=used_ids)

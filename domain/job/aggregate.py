@@ -56,7 +56,7 @@ _OPEN = frozenset({JobState.QUEUED, JobState.PENDING, JobState.SCHEDULED, JobSta
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
+class RetryPolicy:
     """The number of retries of a failed task, and their delay: the settings `retry_limit` and `retry_delay`."""
 
     limit: int
@@ -147,7 +147,7 @@ class Job(AggregateRoot):
         if run_at == self.run_at and not (self.state in (JobState.QUEUED, JobState.PAUSED) and run_at > at):
             return
         self._must_be_open("run_at")
-        self._trigger(events.Scheduled if run_at > at else events.RunTimeChanged, at=at, run_at=run_at)
+        self._trigger(events.JobScheduled if run_at > at else events.RunTimeChanged, at=at, run_at=run_at)
 
     @decision
     def set_semaphore(self, at: datetime, /, semaphore: Semaphore | None) -> None:
@@ -165,7 +165,7 @@ class Job(AggregateRoot):
     def resume(self, at: datetime, /) -> None:
         if self.state is not JobState.PAUSED:
             raise Refused(f"queue_state: only a paused job can be queued; this one is {self.state.name.lower()}")
-        self._trigger(events.Queued, at=at, resumed=True)
+        self._trigger(events.JobQueued, at=at, resumed=True)
 
     @decision
     def end(self, at: datetime, /) -> None:
@@ -186,7 +186,7 @@ class Job(AggregateRoot):
         """Queue the job. `run_at` and `semaphore` are the values that the scheduler checked. If they changed since, nothing
         happens."""
         if self.state in (JobState.SCHEDULED, JobState.PENDING) and (run_at, semaphore) == (self.run_at, self.semaphore):
-            self._trigger(events.Queued, at=at)
+            self._trigger(events.JobQueued, at=at)
 
     @decision
     def start(
@@ -202,7 +202,7 @@ class Job(AggregateRoot):
             return
         if self.holds_slot and self.slot is not None:
             slot, low_slot = self.slot, self.low_slot
-        self._trigger(events.Started, at=at, slot=slot, low_slot=low_slot)
+        self._trigger(events.JobStarted, at=at, slot=slot, low_slot=low_slot)
         self._start_ready(workers, at)
 
     @decision
@@ -241,7 +241,7 @@ class Job(AggregateRoot):
 
     @decision
     def fail_task(
-        self, at: datetime, /, task_id: int, *, run: int, error: str, retries: Retries, final: bool = False, cause: str = ""
+        self, at: datetime, /, task_id: int, *, run: int, error: str, retries: RetryPolicy, final: bool = False, cause: str = ""
     ) -> None:
         """Record a failed run. `final` says that another try would fail too, as reported by the step. `cause` is its word for the
         owner of the job."""
@@ -262,7 +262,7 @@ class Job(AggregateRoot):
             self._abandon(f"the task {task.plan.name} failed{tries}: {error}", at, cause=cause)
 
     @decision
-    def expire_lease(self, at: datetime, /, task_id: int, *, run: int, retries: Retries) -> None:
+    def expire_lease(self, at: datetime, /, task_id: int, *, run: int, retries: RetryPolicy) -> None:
         """Record that the run's worker has not renewed its lease. A repeat changes nothing."""
         task = self._task(task_id, run)
         if task.state is not TaskState.RUNNING or task.run != run:
@@ -298,7 +298,7 @@ class Job(AggregateRoot):
             raise Fenced(self.key, task_id, run)
         return task
 
-    def _retry_at(self, task: Task, retries: Retries, at: datetime) -> datetime | None:
+    def _retry_at(self, task: Task, retries: RetryPolicy, at: datetime) -> datetime | None:
         return at + retries.delay if task.attempts <= retries.limit else None
 
     def _start_ready(self, workers: Mapping[str, str], at: datetime) -> None:
@@ -314,10 +314,10 @@ class Job(AggregateRoot):
 
     def _complete_if_done(self, at: datetime) -> None:
         if all(task.state is TaskState.COMPLETED for task in self.tasks.values()):
-            self._trigger(events.Completed, at=at, failed=False)
+            self._trigger(events.JobCompleted, at=at, failed=False)
 
     def _abandon(self, reason: str, at: datetime, *, cause: str = "") -> None:
-        self._trigger(events.Completed, at=at, failed=True, reason=reason, cause=cause)
+        self._trigger(events.JobCompleted, at=at, failed=True, reason=reason, cause=cause)
 
     @property
     def number(self) -> int:
@@ -363,7 +363,7 @@ class Job(AggregateRoot):
         else:
             self.state = JobState.QUEUED if event.semaphore is None else JobState.PENDING
 
-    def _when_scheduled(self, event: events.Scheduled) -> None:
+    def _when_scheduled(self, event: events.JobScheduled) -> None:
         self.run_at = event.run_at
         self.state = JobState.SCHEDULED
 
@@ -386,7 +386,7 @@ class Job(AggregateRoot):
     def _when_broken(self, event: events.Broken) -> None:
         self._end(JobState.BROKEN, event.timestamp)
 
-    def _when_queued(self, event: events.Queued) -> None:
+    def _when_queued(self, event: events.JobQueued) -> None:
         """Queue the job. After a resumption, failed and cancelled tasks are tried again."""
         self.state = JobState.QUEUED
         self.failed, self.reason = False, ""
@@ -394,11 +394,11 @@ class Job(AggregateRoot):
             if task.state in (TaskState.FAILED, TaskState.CANCELLED):
                 task.reset()
 
-    def _when_started(self, event: events.Started) -> None:
+    def _when_started(self, event: events.JobStarted) -> None:
         self.state = JobState.STARTED
         self.slot, self.low_slot = event.slot, event.low_slot
 
-    def _when_completed(self, event: events.Completed) -> None:
+    def _when_completed(self, event: events.JobCompleted) -> None:
         self.failed, self.reason = event.failed, event.reason
         self._end(JobState.COMPLETED, event.timestamp)
 

@@ -30,7 +30,7 @@ class Accepted(FirstEvent):
     transaction_id: str = ""
 
 
-class Scheduled(DomainEvent):
+class JobScheduled(DomainEvent):
     """The job waits for a later time."""
 
     TOPIC: ClassVar[str] = "job.scheduled"
@@ -59,7 +59,7 @@ class SemaphoreChanged(DomainEvent):
     semaphore: Semaphore | None
 
 
-class Queued(DomainEvent):
+class JobQueued(DomainEvent):
     """The job is due and its semaphore is open, or a client resumed it."""
 
     TOPIC: ClassVar[str] = "job.queued"
@@ -67,7 +67,7 @@ class Queued(DomainEvent):
     resumed: bool = False
 
 
-class Started(DomainEvent):
+class JobStarted(DomainEvent):
     """The controller gave the job a slot, and a `low_slot` too if its priority is not below the threshold."""
 
     TOPIC: ClassVar[str] = "job.started"
@@ -90,7 +90,7 @@ class Broken(DomainEvent):
     rerun_as: int | None = None
 
 
-class Completed(DomainEvent):
+class JobCompleted(DomainEvent):
     """The job ended. `failed` says that it was abandoned, for this `reason`. `cause` is a word of its workflow for the owner."""
 
     TOPIC: ClassVar[str] = "job.completed"
@@ -173,15 +173,15 @@ class TaskInterrupted(DomainEvent):
 
 EVENTS: tuple[type[DomainEvent], ...] = (
     Accepted,
-    Scheduled,
+    JobScheduled,
     RunTimeChanged,
     PriorityChanged,
     SemaphoreChanged,
-    Queued,
-    Started,
+    JobQueued,
+    JobStarted,
     Paused,
     Broken,
-    Completed,
+    JobCompleted,
     TaskStarted,
     OutputsCommitted,
     TaskCompleted,

@@ -45,7 +45,7 @@ class JobOutcome(Value):
     rerun_of: int | None = None
 
 
-TOPICS: Final = frozenset({events.Accepted.TOPIC, events.Completed.TOPIC, events.Broken.TOPIC, events.Queued.TOPIC})
+TOPICS: Final = frozenset({events.Accepted.TOPIC, events.JobCompleted.TOPIC, events.Broken.TOPIC, events.JobQueued.TOPIC})
 """The topics of events that can be an outcome."""
 
 
@@ -54,13 +54,13 @@ def outcome(event: DomainEvent, job: Job) -> JobOutcome | None:
     match event:
         case events.Accepted(rerun_of=int(old)):
             return JobOutcome(kind=OutcomeKind.RERUN, job=job.number, rerun_of=old)
-        case events.Queued(resumed=True):
+        case events.JobQueued(resumed=True):
             return JobOutcome(kind=OutcomeKind.RESUMED, job=job.number)
         case events.Broken():
             return JobOutcome(kind=OutcomeKind.BROKEN, job=job.number, reason="the job was cancelled")
-        case events.Completed(failed=True, reason=reason, cause=cause):
+        case events.JobCompleted(failed=True, reason=reason, cause=cause):
             return JobOutcome(kind=OutcomeKind.FAILED, job=job.number, reason=reason, cause=cause)
-        case events.Completed():
+        case events.JobCompleted():
             return _completed(job)
     return None
 

@@ -101,7 +101,7 @@ class ProvisionInfo(AggregateRoot):
                 f"there is infrastructure of {self.plan.made_by}, and the profile now says {plan.made_by}; terminate it first"
             )
         self._trigger(
-            events.Requested,
+            events.ProvisionRequested,
             at=at,
             run=self.run + 1,
             plan=plan,
@@ -160,7 +160,7 @@ class ProvisionInfo(AggregateRoot):
     def _end_provisioning(self, end: RunEnd, reason: str, *, at: datetime, moment: datetime) -> None:
         if not end.resources:
             text = reason or "none of the resources is up"
-            self._trigger(events.Failed, at=at, run=self.run, reason=text, left=end.left, provisioned_at=moment)
+            self._trigger(events.ProvisionFailed, at=at, run=self.run, reason=text, left=end.left, provisioned_at=moment)
             return
         up = {name_of(resource) for resource in end.resources}
         partial = any(name_of(resource) not in up for resource in self.needed)
@@ -173,7 +173,7 @@ class ProvisionInfo(AggregateRoot):
         self.event_id, self.infrastructure_key = event.event_id, event.infrastructure_key
         self.provisioned_at = event.opened_at
 
-    def _when_requested(self, event: events.Requested) -> None:
+    def _when_requested(self, event: events.ProvisionRequested) -> None:
         self.since = self.since if self.exists else event.requested_at
         self.state, self.work, self.exists = ProvisionState.PROVISIONING, Work.PROVISION, True
         self.run = self.request = event.run
@@ -186,7 +186,7 @@ class ProvisionInfo(AggregateRoot):
         self.state = ProvisionState.PROVISIONED_PARTIAL if event.partial else ProvisionState.PROVISIONED
         self.work, self.resources, self.provisioned_at, self.reason = None, event.resources, event.provisioned_at, event.reason
 
-    def _when_failed(self, event: events.Failed) -> None:
+    def _when_failed(self, event: events.ProvisionFailed) -> None:
         self.state, self.work, self.resources = ProvisionState.PROVISIONING_FAILED, None, ()
         self.exists, self.provisioned_at, self.reason = event.left, event.provisioned_at, event.reason
 

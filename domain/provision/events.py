@@ -21,7 +21,7 @@ class Opened(FirstEvent):
     opened_at: datetime
 
 
-class Requested(DomainEvent):
+class ProvisionRequested(DomainEvent):
     """Infrastructure was requested. `run` numbers the work for this Event: only the end of the last run counts. `client`
     requested it, and `callbacks` are notified of the ends."""
 
@@ -47,7 +47,7 @@ class Provisioned(DomainEvent):
     reason: str = ""
 
 
-class Failed(DomainEvent):
+class ProvisionFailed(DomainEvent):
     """The provisioning failed, and none of the resources is up. `left` says that some of them may exist."""
 
     TOPIC: ClassVar[str] = "provision.failed"
@@ -118,9 +118,9 @@ class ReleaseEnded(DomainEvent):
 
 EVENTS: tuple[type[DomainEvent], ...] = (
     Opened,
-    Requested,
+    ProvisionRequested,
     Provisioned,
-    Failed,
+    ProvisionFailed,
     TerminationRequested,
     PartlyTerminated,
     Terminated,

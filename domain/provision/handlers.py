@@ -19,7 +19,7 @@ from domain.kernel.ports import Executor, Invocation, Outcome, Plan
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from domain.provision.callbacks import ProvisionCallbacks
 from domain.provision.commands import OpeningCommand
-from domain.provision.planning import Profile, callback_urls, infrastructure_key, provision_plan, updates_allowed
+from domain.provision.planning import ProfileText, callback_urls, infrastructure_key, provision_plan, updates_allowed
 from domain.provision.row import ProvisionRow
 from domain.provision.values import ProvisionPlan, ProvisionState, ProvisionSummary, RunEnd
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile
@@ -48,7 +48,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class EndedProvision:
     """The summary of an Event before and after the end of its infrastructure, and the commands for the same append."""
 
     before: ProvisionSummary | None
@@ -194,12 +194,12 @@ class ProvisionHandlers:
         plan = provision_plan(profile, event_id=event.id)
         return Expected(plan, updates_allowed(profile.text), callback_urls(profile.text))
 
-    async def _profile(self, event: EventRow) -> Profile:
+    async def _profile(self, event: EventRow) -> ProfileText:
         key = event.details.infrastructure_profile_id
         row = None if key is None else await self._records.find(InfrastructureProfile, key)
         if key is None or row is None:
             raise Refused("the Event has no infrastructure profile")
-        return Profile(key, row.details.reference_id, row.details.configuration_json)
+        return ProfileText(key, row.details.reference_id, row.details.configuration_json)
 
     async def _open(self, event_id: UUID, decide: Decide, *, invocation: Invocation) -> Outcome[ProvisionInfo]:
         async def plan() -> Plan:
@@ -251,16 +251,16 @@ class ProvisionHandlers:
         return cast("ProvisionInfo | None", await self._load(ProvisionInfo.stream(provision_key(event_id))))
 
 
-async def ending(event_id: UUID, load: LoadStream, *, clock: Clock) -> Ending:
+async def ending(event_id: UUID, load: LoadStream, *, clock: Clock) -> EndedProvision:
     """Return the termination of an Event's infrastructure, for the append that deletes the Event."""
     root = cast("ProvisionInfo | None", await load(ProvisionInfo.stream(provision_key(event_id))))
     if root is None:
-        return Ending(None, None, ())
+        return EndedProvision(None, None, ())
     if not root.exists:
-        return Ending(root.summary, root.summary, ())
+        return EndedProvision(root.summary, root.summary, ())
     command = _opening(_termination, root, event_id=event_id, moment=clock())
     shown = _shown_after(command, root, clock=clock)
-    return Ending(root.summary, root.summary if shown is None else shown[1], (command,))
+    return EndedProvision(root.summary, root.summary if shown is None else shown[1], (command,))
 
 
 def _termination(key: UUID, moment: datetime) -> DecisionCommand[ProvisionInfo]:

@@ -22,7 +22,7 @@ _BY_INFRASTRUCTURE: Final = "byInfrastructure"
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ProfileText:
     """An infrastructure profile. `text` is its configuration."""
 
     id: UUID
@@ -37,7 +37,7 @@ class Profile:
             raise Refused(f"the infrastructure profile is not valid: {wrong}") from None
 
 
-def infrastructure_key(profile: Profile, *, event_id: UUID) -> str:
+def infrastructure_key(profile: ProfileText, *, event_id: UUID) -> str:
     """Return the key of a profile with `byInfrastructure`, which all its Events share; else a key of the Event alone."""
     request = profile.document().request
     key = request.infrastructure_key
@@ -46,7 +46,7 @@ def infrastructure_key(profile: Profile, *, event_id: UUID) -> str:
     return f"{key}-{event_id}" if key else str(event_id)
 
 
-def provision_plan(profile: Profile, *, event_id: UUID) -> ProvisionPlan:
+def provision_plan(profile: ProfileText, *, event_id: UUID) -> ProvisionPlan:
     """Return the plan. Raises `Refused` for a profile that cannot be provisioned."""
     document, resource_list = profile.document(), resources(profile.text)
     key = infrastructure_key(profile, event_id=event_id)

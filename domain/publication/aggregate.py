@@ -94,7 +94,7 @@ class Publication(AggregateRoot):
     ) -> Self:
         """Schedule a publication. `job` publishes it, and is accepted in the same append; with `fault` it fails at once."""
         scheduled = cls._begin(
-            events.Scheduled,
+            events.PublicationScheduled,
             key,
             at,
             kind=kind,
@@ -115,19 +115,19 @@ class Publication(AggregateRoot):
     @decision
     def complete(self, at: datetime, /, job: int, *, job_version: int, details: dict[str, Any]) -> None:
         if self._is_news(job, job_version) and self.state is not PublicationState.Completed:
-            self._trigger(events.Completed, at=at, job_version=job_version, details=details)
+            self._trigger(events.PublicationCompleted, at=at, job_version=job_version, details=details)
 
     def _fail(self, state: PublicationState, reason: str, *, at: datetime) -> None:
         """Fail without a job, or in spite of its job's success: for a destination that is not active, or an update that the
         target refuses."""
         if not self.withdrawn and (self.state, self.reason) != (state, reason):
-            self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=self.followed)
+            self._trigger(events.PublicationFailed, at=at, state=state, reason=reason, job_version=self.followed)
 
     @decision
     def fail_job(self, at: datetime, /, job: int, *, job_version: int, state: PublicationState, reason: str) -> None:
         """Record that the job has failed. A completed publication is at its target, whatever becomes of the job."""
         if self._is_news(job, job_version) and self.state is PublicationState.Processing:
-            self._trigger(events.Failed, at=at, state=state, reason=reason, job_version=job_version)
+            self._trigger(events.PublicationFailed, at=at, state=state, reason=reason, job_version=job_version)
 
     @decision
     def restart(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
@@ -151,7 +151,7 @@ class Publication(AggregateRoot):
         """Record that the target has made the content public, or private."""
         self._must_exist()
         if published != self.published:
-            self._trigger(events.Published if published else events.Unpublished, at=at)
+            self._trigger(events.PublicationPublished if published else events.Unpublished, at=at)
 
     @decision
     def amend(self, at: datetime, /, text: PublicationText, *, still: PublicationText, refusal: str | None = None) -> None:
@@ -190,7 +190,7 @@ class Publication(AggregateRoot):
 
     # --- state
 
-    def _when_scheduled(self, event: events.Scheduled) -> None:
+    def _when_scheduled(self, event: events.PublicationScheduled) -> None:
         for name in _SCHEDULED:
             setattr(self, name, getattr(event, name))
         self.state = PublicationState.Processing if event.kind is PublicationKind.VOD else PublicationState.Scheduled
@@ -201,15 +201,15 @@ class Publication(AggregateRoot):
         if event.job != self.job:
             self.jobs = (*self.jobs, event.job)
 
-    def _when_completed(self, event: events.Completed) -> None:
+    def _when_completed(self, event: events.PublicationCompleted) -> None:
         self.state, self.reason, self.followed = PublicationState.Completed, "", event.job_version
         self.details, self.completed = event.details, event.timestamp
 
-    def _when_failed(self, event: events.Failed) -> None:
+    def _when_failed(self, event: events.PublicationFailed) -> None:
         self.state, self.reason, self.followed = event.state, event.reason, event.job_version
         self.start_awaited = False
 
-    def _when_published(self, event: events.Published) -> None:
+    def _when_published(self, event: events.PublicationPublished) -> None:
         self.published = True
 
     def _when_unpublished(self, event: events.Unpublished) -> None:
@@ -275,7 +275,7 @@ class Publication(AggregateRoot):
             return
         if self.state is not PublicationState.Scheduled:
             raise Refused(f"the publication is {self.state.name}; recreate it first")
-        self._trigger(events.Started, at=at, details=details, **({} if served_by is None else {"served_by": served_by}))
+        self._trigger(events.PublicationStarted, at=at, details=details, **({} if served_by is None else {"served_by": served_by}))
 
     @decision
     def await_start(self, at: datetime, /) -> None:
@@ -292,7 +292,7 @@ class Publication(AggregateRoot):
         self._must_stream()
         if self.state is not PublicationState.Scheduled:
             raise PlanOutdated(self.KIND, self.key)
-        self._trigger(events.Failed, at=at, state=state, reason=reason)
+        self._trigger(events.PublicationFailed, at=at, state=state, reason=reason)
 
     @decision
     def arrive(self, at: datetime, /, run: int, *, details: dict[str, Any]) -> None:
@@ -304,7 +304,7 @@ class Publication(AggregateRoot):
     def fail_push(self, at: datetime, /, run: int, *, state: PublicationState, reason: str) -> None:
         """Record that the push is given up."""
         if self._is_run(run):
-            self._trigger(events.Failed, at=at, state=state, reason=reason)
+            self._trigger(events.PublicationFailed, at=at, state=state, reason=reason)
 
     @decision
     def stop(self, at: datetime, /, reason: str = "") -> None:
@@ -343,7 +343,7 @@ class Publication(AggregateRoot):
     def _is_run(self, run: int) -> bool:
         return not self.withdrawn and self.state is PublicationState.InProgress and run == self.run
 
-    def _when_started(self, event: events.Started) -> None:
+    def _when_started(self, event: events.PublicationStarted) -> None:
         self.state, self.reason, self.details = PublicationState.InProgress, "", event.details
         self.run, self.open, self.arrived = event.originator_version, True, False
         self.started, self.completed, self.served_by = event.timestamp, None, event.served_by
@@ -371,4 +371,4 @@ class Publication(AggregateRoot):
 _SCHEDULED: Final = ("kind", "content_id", "destination_id", "target", "transaction_id", "client", "text", "audio_input_id")
 _UPLOADED: Final = ("content_id", "client", "jobs", "followed", "reason", "details", "published", "withdrawn", "target_left")
 _PLAIN: Final = (*_UPLOADED, "audio_input_id", "run", "arrived", "open", "creations", "start_awaited")
-events.Scheduled.AGGREGATE = Publication
+events.PublicationScheduled.AGGREGATE = Publication

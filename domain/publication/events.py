@@ -10,7 +10,7 @@ from domain.kernel.event import DomainEvent, FirstEvent
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
 
 
-class Scheduled(FirstEvent):
+class PublicationScheduled(FirstEvent):
     """A publication was scheduled. `transaction_id` is shared by all publications of one request. `client` is notified of the
     changes. `audio_input_id` is the audio of a live stream; None stands for the first input."""
 
@@ -35,7 +35,7 @@ class Processed(DomainEvent):
     job_version: int = 0
 
 
-class Completed(DomainEvent):
+class PublicationCompleted(DomainEvent):
     """The content is at its target. `details` is the target's description of it."""
 
     TOPIC: ClassVar[str] = "publication.completed"
@@ -45,7 +45,7 @@ class Completed(DomainEvent):
     details: dict[str, Any]
 
 
-class Failed(DomainEvent):
+class PublicationFailed(DomainEvent):
     """The publication failed. `state` says what is at fault; `reason` is one sentence without secrets."""
 
     TOPIC: ClassVar[str] = "publication.failed"
@@ -56,7 +56,7 @@ class Failed(DomainEvent):
     job_version: int = 0
 
 
-class Published(DomainEvent):
+class PublicationPublished(DomainEvent):
     """The content is public at its target."""
 
     TOPIC: ClassVar[str] = "publication.published"
@@ -89,7 +89,7 @@ class TargetCleared(DomainEvent):
     TOPIC: ClassVar[str] = "publication.target_cleared"
 
 
-class Started(DomainEvent):
+class PublicationStarted(DomainEvent):
     """The live stream is pushed to its target from now on. `details` is the target's description of what it has made for the
     stream. `served_by` is the channel whose streaming server pushes it; None means that the product does."""
 
@@ -139,16 +139,16 @@ class TargetClosed(DomainEvent):
 
 
 EVENTS: tuple[type[DomainEvent], ...] = (
-    Scheduled,
+    PublicationScheduled,
     Processed,
-    Completed,
-    Failed,
-    Published,
+    PublicationCompleted,
+    PublicationFailed,
+    PublicationPublished,
     Unpublished,
     Amended,
     Withdrawn,
     TargetCleared,
-    Started,
+    PublicationStarted,
     Arrived,
     Stopped,
     StartAwaited,

@@ -48,7 +48,7 @@ class NewStream:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RequestedLive:
     """A publication in a request about several."""
 
     publication_id: UUID
@@ -118,7 +118,9 @@ class LivePublicationHandlers(SeveralPublications):
 
     # --- starting and stopping
 
-    async def start(self, event_id: UUID, entry: Entry, *, invocation: Invocation, ahead: bool = True) -> Outcome[Publication]:
+    async def start(
+        self, event_id: UUID, entry: RequestedLive, *, invocation: Invocation, ahead: bool = True
+    ) -> Outcome[Publication]:
         """Start a publication; one that is InProgress continues. If the destination is not active, or the target refuses, the
         publication fails. While the Event is not live the publication stays Scheduled, and starts with the Event; without `ahead`
         it is refused then.
@@ -135,7 +137,9 @@ class LivePublicationHandlers(SeveralPublications):
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def start_new(self, event_id: UUID, entry: Entry, *, version: int, invocation: Invocation) -> Outcome[Publication]:
+    async def start_new(
+        self, event_id: UUID, entry: RequestedLive, *, version: int, invocation: Invocation
+    ) -> Outcome[Publication]:
         """Start a publication that has not changed since its creation, which left it at `version`. Any other stays as it is."""
         try:
             return await self.start(event_id, entry, invocation=Invocation(invocation.cause, frozenset({version})))
@@ -166,12 +170,12 @@ class LivePublicationHandlers(SeveralPublications):
             return Publication.fail_start.on(row.id, PublicationState.FailedPublication, answer.fault)
         return Publication.start.on(row.id, dict(answer.details or {}), served_by=served_by)
 
-    async def stop(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
+    async def stop(self, event_id: UUID, entry: RequestedLive, *, invocation: Invocation) -> Outcome[Publication]:
         """Stop a publication. One that waits for its Event stops waiting; any other that is not being pushed stays as it is."""
         await self._existing(event_id, entry)
         return await self._executor.execute(Publication.stop.on(entry.publication_id), invocation=invocation)
 
-    async def scheduled(self, event_id: UUID, *, awaited: bool) -> Sequence[Entry]:
+    async def scheduled(self, event_id: UUID, *, awaited: bool) -> Sequence[RequestedLive]:
         """Return the publications of the Event that wait to be started. `awaited` selects those that a client has started in
         advance."""
         return await self._of_event(event_id, PublicationState.Scheduled, awaited=awaited)
@@ -187,16 +191,16 @@ class LivePublicationHandlers(SeveralPublications):
             await self._executor.execute(plan, invocation=invocation)
         return len(entries)
 
-    async def _of_event(self, event_id: UUID, state: PublicationState, *, awaited: bool = False) -> Sequence[Entry]:
+    async def _of_event(self, event_id: UUID, state: PublicationState, *, awaited: bool = False) -> Sequence[RequestedLive]:
         rows = await self._publications.of_content(
             str(event_id), kind=PublicationKind.LIVE, limit=MOST_AT_ONCE - 1, state=state, awaited=awaited
         )
-        return [Entry(row.id, row.destination_id) for row in rows]
+        return [RequestedLive(row.id, row.destination_id) for row in rows]
 
     # --- what is at the target
 
     async def recreate(
-        self, event_id: UUID, entry: Entry, *, remove_original: bool, invocation: Invocation
+        self, event_id: UUID, entry: RequestedLive, *, remove_original: bool, invocation: Invocation
     ) -> Outcome[Publication]:
         """Start a publication over under the same id. With `remove_original`, what was made at the target is removed first.
         Raises `Refused` while it is being pushed, and `Unavailable` if the target cannot be reached; nothing is changed then."""
@@ -213,13 +217,13 @@ class LivePublicationHandlers(SeveralPublications):
 
         return await self._executor.execute(plan, invocation=invocation)
 
-    async def show(self, event_id: UUID, entry: Entry, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
+    async def show(self, event_id: UUID, entry: RequestedLive, *, published: bool, invocation: Invocation) -> Outcome[Publication]:
         """Make the target show or hide the content. The result has `fault`, which is None on success."""
         row = await self._existing(event_id, entry)
         fault = None if row.state in _SHOWN else "The publication was not started."
         return await self._shown(row, fault=fault, published=published, invocation=invocation)
 
-    async def delete(self, event_id: UUID, entry: Entry, *, invocation: Invocation) -> Outcome[Publication]:
+    async def delete(self, event_id: UUID, entry: RequestedLive, *, invocation: Invocation) -> Outcome[Publication]:
         """Delete a publication and stop its push. A hard deletion removes what is at the target: at once, or after the push has
         ended. If that cannot be done, the publication stays and this raises `Unavailable`."""
 
@@ -277,7 +281,7 @@ class LivePublicationHandlers(SeveralPublications):
             raise NotFound(MediaEvent.KIND, str(event_id))
         return event
 
-    async def _existing(self, event_id: UUID, entry: Entry) -> PublicationRow:
+    async def _existing(self, event_id: UUID, entry: RequestedLive) -> PublicationRow:
         row = await self._publications.find(entry.publication_id, destination_id=entry.destination_id)
         if row is None or row.kind is not PublicationKind.LIVE or row.content_id != str(event_id):
             raise NotFound(Publication.KIND, str(entry.publication_id))

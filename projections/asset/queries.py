@@ -17,7 +17,7 @@ from projections.kernel.sql.where import where
 _STORE: Final = "INSERT INTO caption_texts (id, content) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
 
-class CaptionTexts:
+class StoredCaptionTexts:
     """The adapter of the port `domain.asset.ports.CaptionTexts`, also used by workers."""
 
     def __init__(self, database: Database) -> None:

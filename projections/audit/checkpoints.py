@@ -33,7 +33,7 @@ FROM commits WHERE last_position > %s ORDER BY last_position LIMIT %s
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class StoredAnchor:
     """A place outside the database where a checkpoint is stored. `evidence` is what that place returned."""
 
     kind: str
@@ -96,8 +96,8 @@ class Checkpoints:
         """Return the checkpoints that hand over to another key."""
         return [StoredCheckpoint(*row) for row in self._stored.rows(_HANDED_OVER)]
 
-    def anchors(self, number: int) -> list[Anchor]:
-        return [Anchor(*row) for row in self._stored.rows(_ANCHORS, number)]
+    def anchors(self, number: int) -> list[StoredAnchor]:
+        return [StoredAnchor(*row) for row in self._stored.rows(_ANCHORS, number)]
 
     def included(self, position: int, size: int) -> InclusionProof:
         """Return the proof of an event in the tree over the first `size` commits.

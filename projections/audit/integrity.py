@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
-from projections.audit.checkpoints import Anchor, Checkpoints, StoredCheckpoint
+from projections.audit.checkpoints import Checkpoints, StoredAnchor, StoredCheckpoint
 from projections.audit.seals import LogPartition, partitions
 from projections.audit.signed_note import signers
 from projections.audit.stored_log import StoredLog
@@ -78,7 +78,7 @@ class SignedCheckpoint:
 
     stored: StoredCheckpoint
     signed_by: Sequence[str]
-    anchors: Sequence[Anchor]
+    anchors: Sequence[StoredAnchor]
 
 
 def integrity(stored: StoredLog) -> Integrity:

@@ -82,7 +82,7 @@ _CHECKPOINTS: Final = "SELECT number, note FROM checkpoints WHERE position BETWE
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ExportSelection:
     """The events of an export. `after` is exclusive, `through` and the times are inclusive.
 
     An export of one `kind` of aggregates cannot be verified, since it has gaps.
@@ -98,7 +98,7 @@ class Selection:
         return None if self.kind is None else {"aggregate": self.kind}
 
 
-def export_log(stored: StoredLog, selection: Selection, *, withholding: bool = False) -> Iterator[bytes]:
+def export_log(stored: StoredLog, selection: ExportSelection, *, withholding: bool = False) -> Iterator[bytes]:
     """Yield the export in pieces, up to the end that the log has at the start. This blocks. With `withholding`, hashes of API keys
     are left out."""
     return _pieces(_LogExport(stored, selection, withholding=withholding).lines())
@@ -131,7 +131,7 @@ def _pieces(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class _LogExport:
-    def __init__(self, stored: StoredLog, selection: Selection, *, withholding: bool) -> None:
+    def __init__(self, stored: StoredLog, selection: ExportSelection, *, withholding: bool) -> None:
         self._stored = stored
         self._kind = selection.kind
         self._query = _of_events(_WHOLE if self._kind is None else _KIND, withholding=withholding)

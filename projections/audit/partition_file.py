@@ -48,7 +48,7 @@ class FileDamaged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class PartitionHeader:
     """The first line of a file.
 
     The partition covers the positions `first_position` to `last_position`; the file has the commits that begin in it, with the
@@ -80,7 +80,7 @@ class Header:
         return to_json({"format": FORMAT, **shown}) + b"\n"
 
     @classmethod
-    def read(cls, line: bytes) -> Header:
+    def read(cls, line: bytes) -> PartitionHeader:
         document = _object(line, 1)
         if document.pop("format", None) != FORMAT:
             raise FileDamaged("it is not the file of a partition of the log")
@@ -97,7 +97,7 @@ class Header:
             return cls(**read)
 
 
-def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, path: Path, seen: Progress) -> Header:
+def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, path: Path, seen: Progress) -> PartitionHeader:
     """Write the file of a sealed partition, readable by its owner only, and recompute its hashes meanwhile.
 
     `before` is the seal of the previous partition. The file appears when it is complete. Raise `FileExistsError` and `LogDamaged`.
@@ -105,7 +105,7 @@ def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, p
     assert partition.seal is not None, "only a sealed partition is exported"
     start, end = before.end if before is not None else stored.start(), partition.seal.end
     [log_id], [epoch] = stored.rows("SELECT log_id FROM log_identity")[0], stored.rows(EPOCH)[0]
-    header = Header(
+    header = PartitionHeader(
         log_id=log_id,
         epoch=epoch,
         first_position=partition.first,
@@ -135,7 +135,7 @@ def export(stored: StoredLog, partition: LogPartition, *, before: Seal | None, p
     return header
 
 
-def _write_commits(stored: StoredLog, header: Header, file: gzip.GzipFile, *, seen: Progress) -> None:
+def _write_commits(stored: StoredLog, header: PartitionHeader, file: gzip.GzipFile, *, seen: Progress) -> None:
     chain, redactions = Chain(header.start), Redactions()
     for commit, events in stored.commits(after=header.after, through=header.through, seen=seen):
         chain.expect(commit)
@@ -149,7 +149,7 @@ def _write_commits(stored: StoredLog, header: Header, file: gzip.GzipFile, *, se
     _expect_end(chain, header)
 
 
-def _expect_end(chain: Chain, header: Header) -> None:
+def _expect_end(chain: Chain, header: PartitionHeader) -> None:
     if chain.end != header.end:
         raise LogDamaged(chain.end.position + 1, f"the commits up to {chain.end.position} are not those of the seal")
 
@@ -178,7 +178,7 @@ def _event_line(columns: Sequence[Any]) -> bytes:
     return to_json(shown) + b"\n"
 
 
-def verify_file(path: Path, *, seen: Progress) -> tuple[Header, Sequence[int]]:
+def verify_file(path: Path, *, seen: Progress) -> tuple[PartitionHeader, Sequence[int]]:
     """Recompute the hashes of a file, without a database. Return its header, and the positions of redactions of its events that
     come after the file: the log itself has to prove these.
 
@@ -187,7 +187,7 @@ def verify_file(path: Path, *, seen: Progress) -> tuple[Header, Sequence[int]]:
     """
     with path.open("rb") as raw:
         lines = _lines(raw)
-        header = Header.read(next(lines, (1, b""))[1])
+        header = PartitionHeader.read(next(lines, (1, b""))[1])
         if header.after == 0 and header.start != Link(0, 0, genesis(header.log_id)):
             raise LogDamaged(1, "the log does not begin with its identity")
         chain, redactions = Chain(header.start), Redactions()

@@ -48,7 +48,7 @@ SELECT found.* FROM unnest(%(streams)s::text[]) AS s (name) CROSS JOIN LATERAL (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditedEvent:
     """An event of the log. `aggregate` is the kind, `version` counts from 1, `hash` is the leaf in the tree of its commit."""
 
     position: int
@@ -92,7 +92,7 @@ class EntryPage:
     page.
     """
 
-    entries: Sequence[Entry]
+    entries: Sequence[AuditedEvent]
     next: int | None
 
 
@@ -151,7 +151,7 @@ class AuditQueries:
         if selection.id is not None:
             entries, more = await self._of_id(selection, first, last)
             return EntryPage(entries, entries[-1].position if more else None)
-        begun, looked, page = time.monotonic(), 0, list[Entry]()
+        begun, looked, page = time.monotonic(), 0, list[AuditedEvent]()
         for low, high, indexed in await self._parts(selection, first, last):
             read = self._read_index if indexed else self._read_log
             entries, more = await read(selection, low, high, limit=selection.limit - len(page))
@@ -186,12 +186,12 @@ class AuditQueries:
             last = min(last, await position_at(self._pool, selection.recorded_to))
         return first, last
 
-    async def _read_log(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
+    async def _read_log(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[AuditedEvent], bool]:
         conditions, named = _conditions(selection)
         question = f"SELECT {_COLUMNS} FROM events WHERE {conditions} ORDER BY position {selection.direction} LIMIT %(limit)s"
         return await self._page(selection, question, limit=limit, named={**named, "low": low, "high": high})
 
-    async def _read_index(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[Entry], bool]:
+    async def _read_index(self, selection: EntryFilter, low: int, high: int, *, limit: int) -> tuple[list[AuditedEvent], bool]:
         others, named = where(
             [
                 ("kind", selection.aggregate, "kind = %(kind)s"),
@@ -212,14 +212,16 @@ class AuditQueries:
         named |= {"actor": selection.actor, "low": low, "high": high}
         return await self._page(selection, question, limit=limit, named=named)
 
-    async def _of_id(self, selection: EntryFilter, first: int, last: int) -> tuple[list[Entry], bool]:
+    async def _of_id(self, selection: EntryFilter, first: int, last: int) -> tuple[list[AuditedEvent], bool]:
         kinds = [selection.aggregate] if selection.aggregate else list(self._catalogue.aggregates)
         conditions, named = _conditions(selection)
         question = _STREAMS.format(columns=_COLUMNS, conditions=conditions, direction=selection.direction)
         named |= {"streams": [f"{kind}:{selection.id}" for kind in kinds], "low": first, "high": last}
         return await self._page(selection, question, limit=selection.limit, named=named)
 
-    async def _page(self, selection: EntryFilter, question: str, *, limit: int, named: dict[str, Any]) -> tuple[list[Entry], bool]:
+    async def _page(
+        self, selection: EntryFilter, question: str, *, limit: int, named: dict[str, Any]
+    ) -> tuple[list[AuditedEvent], bool]:
         rows = await self._pool.rows(within_bytes(question, order=f"position {selection.direction}"), {**named, "limit": limit + 1})
         return _first(rows, limit=limit)
 
@@ -243,7 +245,9 @@ class AuditQueries:
         root = await self._streams.at_version(stream, version) if row is not None else None
         return None if row is None or root is None else PastState(root, *row)
 
-    async def steps(self, aggregate: str, key: str, *, after: int, through: int) -> AsyncIterator[tuple[Entry, AggregateRoot]]:
+    async def steps(
+        self, aggregate: str, key: str, *, after: int, through: int
+    ) -> AsyncIterator[tuple[AuditedEvent, AggregateRoot]]:
         """Yield the events of an aggregate after one version up to another, each with the aggregate as of that event."""
         stream = f"{aggregate}:{key}"
         root = await self._streams.at_version(stream, after)
@@ -266,7 +270,7 @@ class AuditQueries:
         return await head(self._pool) if at is None else await position_at(self._pool, at)
 
 
-def _first(rows: Sequence[Sequence[Any]], *, limit: int) -> tuple[list[Entry], bool]:
+def _first(rows: Sequence[Sequence[Any]], *, limit: int) -> tuple[list[AuditedEvent], bool]:
     """Return the first `limit` entries of rows that were read `within_bytes`, one more than `limit`, and True if there are more."""
     entries = [_entry(row) for row in rows[:limit]]
     return entries, bool(rows) and rows[0][-1] > len(entries)
@@ -290,12 +294,12 @@ def _conditions(selection: EntryFilter) -> tuple[str, dict[str, Any]]:
     return " AND ".join(["position BETWEEN %(low)s AND %(high)s", *conditions]), named
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> AuditedEvent:
     position, stream, version, topic, event_id, recorded_at, metadata, state, salt, metadata_hash, state_hash, *_ = row
     kind, key = StreamName.read(stream)
     cause = from_json(metadata)
     mark = leaf_of((stream, version, topic, event_id, metadata, state, salt, metadata_hash, state_hash))
-    return Entry(
+    return AuditedEvent(
         position=position,
         aggregate=kind,
         id=key,

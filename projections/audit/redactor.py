@@ -77,7 +77,7 @@ SELECT NOT EXISTS (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class RedactionSelection:
     """The selected events: those of a stream, at positions, or caused by an actor. Exactly one of them is set."""
 
     stream: str | None = None
@@ -88,7 +88,7 @@ class Selection:
         return json.dumps({"stream": self.stream, "positions": self.positions, "actor": self.actor})
 
     @classmethod
-    def read(cls, text: str) -> Selection:
+    def read(cls, text: str) -> RedactionSelection:
         document = json.loads(text)
         positions = document["positions"]
         return cls(
@@ -121,7 +121,7 @@ class RedactionOrder:
     id: UUID
     reason: str
     parts: tuple[Part, ...]
-    selection: Selection | None
+    selection: RedactionSelection | None
     requested_by: str
     correlation_id: str
     through: int
@@ -135,7 +135,7 @@ class RedactionOrder:
     @classmethod
     def of(cls, row: Sequence[Any]) -> RedactionOrder:
         key, reason, parts, selection, *rest = row
-        return cls(key, reason, tuple(map(Part, parts)), None if selection is None else Selection.read(selection), *rest)
+        return cls(key, reason, tuple(map(Part, parts)), None if selection is None else RedactionSelection.read(selection), *rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Redactor:
         """The topics of the events whose content may be erased."""
         return [topic for topic in self._mapper.catalogue.personal_topics() if topic.partition(".")[0] not in PROTECTED_KINDS]
 
-    async def request(self, selection: Selection, parts: Sequence[Part], *, reason: str, cause: Cause) -> RedactionOrder:
+    async def request(self, selection: RedactionSelection, parts: Sequence[Part], *, reason: str, cause: Cause) -> RedactionOrder:
         """Store a request for a redaction, and return it. Nothing is erased yet. The same request results in the same order."""
         key, through = cause.command_id, await head(self._database)
         values = (key, reason, list(parts), selection.text(), cause.actor, cause.correlation_id, through)
@@ -205,7 +205,7 @@ class Redactor:
         rows = await self._database.rows(_ORDER + "WHERE finished_at IS NULL ORDER BY requested_at LIMIT 10")
         return [RedactionOrder.of(row) for row in rows]
 
-    async def count(self, selection: Selection, parts: Sequence[Part]) -> tuple[int, int]:
+    async def count(self, selection: RedactionSelection, parts: Sequence[Part]) -> tuple[int, int]:
         """Return the number of events that would lose a part, and of streams that would lose content."""
         after, through, events, streams = 0, await head(self._database), 0, set[str]()
         while after < through:
@@ -236,7 +236,9 @@ class Redactor:
                     raise
         await self._database.execute(_REACHED, (reached, erased, streams, len(matches) - erased, order.id))
 
-    async def _next(self, selection: Selection, parts: Sequence[Part], *, after: int, through: int) -> tuple[list[Match], int]:
+    async def _next(
+        self, selection: RedactionSelection, parts: Sequence[Part], *, after: int, through: int
+    ) -> tuple[list[Match], int]:
         """Return the matches in the next part of the log, and the position up to which it was searched."""
         until = through if selection.actor is None else min(through, after + _SCANNED)
         events, chosen = selection.events()

@@ -56,7 +56,7 @@ _STORE: Final = "INSERT INTO checkpoints (number, commits, position, sealed_at, 
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class SealingDue:
     """The events after the last checkpoint, the oldest of them `seconds` old. `rested` means that the last checkpoint is old
     enough."""
 
@@ -79,10 +79,10 @@ class Sealed:
     events: int
 
 
-async def due(pool: Pool, *, seconds: float) -> Due:
+async def due(pool: Pool, *, seconds: float) -> SealingDue:
     """Return how much is due, with at least `seconds` between two checkpoints."""
     [row] = await pool.rows(_DUE, (seconds,))
-    return Due(*row)
+    return SealingDue(*row)
 
 
 def seal(stored: StoredLog, vault: Vault, *, rotate: bool = False, most: int = AT_ONCE) -> Sealed | None:

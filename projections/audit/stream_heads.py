@@ -12,7 +12,7 @@ from projections.audit.stream_map import (
     CHILDREN,
     EMPTY,
     MOST,
-    Part,
+    MapPart,
     StreamHead,
     child_number,
     children,
@@ -87,7 +87,7 @@ class StreamHeads:
             changed.append(head)
         return changed, len(changed) - len(stored_heads)
 
-    def _update(self, keys: Sequence[bytes]) -> Part:
+    def _update(self, keys: Sequence[bytes]) -> MapPart:
         """Update the parts below these keys and then the nodes on the ways to them, upwards, and return the root."""
         levels, parts = self._ways(keys)
         made: dict[str, bytes] = {}
@@ -102,9 +102,9 @@ class StreamHeads:
             self._stored.write(_STORE_NODES, list(made), list(made.values()))
         return news[""]
 
-    def _ways(self, keys: Sequence[bytes]) -> tuple[list[dict[str, list[Part]]], list[str]]:
+    def _ways(self, keys: Sequence[bytes]) -> tuple[list[dict[str, list[MapPart]]], list[str]]:
         """Return the nodes on the ways to the keys by level, and the parts without a node that contain the keys."""
-        levels: list[dict[str, list[Part]]] = []
+        levels: list[dict[str, list[MapPart]]] = []
         parts: list[str] = []
         going: dict[str, list[bytes]] = {"": list(keys)}
         while going:
@@ -121,10 +121,10 @@ class StreamHeads:
             going = following
         return levels, parts
 
-    def _nodes(self, prefixes: Sequence[str]) -> dict[str, list[Part]]:
+    def _nodes(self, prefixes: Sequence[str]) -> dict[str, list[MapPart]]:
         return {at: children(bytes(content)) for at, content in self._stored.rows(_NODES, list(prefixes))}
 
-    def _part(self, at: str, nodes: Mapping[str, Sequence[Part]]) -> Part:
+    def _part(self, at: str, nodes: Mapping[str, Sequence[MapPart]]) -> MapPart:
         return join_all(nodes[at]) if at in nodes else part_of(self._few([at])[at], len(at) * _BITS)
 
     def _few(self, parts: Sequence[str]) -> dict[str, list[StreamHead]]:
@@ -136,9 +136,9 @@ class StreamHeads:
             heads[parts[number - 1]] += _heads([head])
         return heads
 
-    def way(self, key: bytes) -> tuple[list[list[Part]], list[StreamHead]]:
+    def way(self, key: bytes) -> tuple[list[list[MapPart]], list[StreamHead]]:
         """Return the nodes on the way from the root to a key, and the streams of the part behind the last node."""
-        nodes: list[list[Part]] = []
+        nodes: list[list[MapPart]] = []
         while len(nodes) < _KEY_DIGITS and (level := self._nodes([prefix(key, len(nodes))])):
             nodes += level.values()
         at = prefix(key, len(nodes))
@@ -153,7 +153,7 @@ def _heads(rows: Iterable[Sequence[object]]) -> list[StreamHead]:
     return [StreamHead(bytes(key), version, bytes(hash)) for key, version, hash in rows]  # type: ignore[arg-type, call-overload]
 
 
-def _part_of(at: str, heads: Sequence[StreamHead], made: dict[str, bytes]) -> Part:
+def _part_of(at: str, heads: Sequence[StreamHead], made: dict[str, bytes]) -> MapPart:
     """Return a part. If it has more streams than a part without a node may have, its nodes are added to `made`."""
     if len(heads) <= MOST:
         return part_of(heads, len(at) * _BITS)

@@ -27,14 +27,14 @@ _CHILD: Final = _HASH + 1
 NOTHING: Final = bytes(_HASH)
 
 
-class Part(NamedTuple):
+class MapPart(NamedTuple):
     """A part of the map and its hash. `keys` is 0, 1, or 2 for two or more keys."""
 
     keys: int
     hash: bytes
 
 
-EMPTY: Final = Part(0, NOTHING)
+EMPTY: Final = MapPart(0, NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class StreamHead:
     version: int
     hash: bytes
 
-    def part(self) -> Part:
+    def part(self) -> MapPart:
         """Return SHA-256(0x04 | key | int8 version | hash)."""
-        return Part(1, sha256(b"\4" + self.key + _VERSION.pack(self.version) + self.hash).digest())
+        return MapPart(1, sha256(b"\4" + self.key + _VERSION.pack(self.version) + self.hash).digest())
 
     def followed_by(self, leaf: bytes) -> StreamHead:
         """Return the head after one more event: SHA-256(0x03 | previous hash | leaf of the event)."""
@@ -63,14 +63,14 @@ def empty_head(key: bytes) -> StreamHead:
     return StreamHead(key, 0, sha256(_NAME + key).digest())
 
 
-def join(left: Part, right: Part) -> Part:
+def join(left: MapPart, right: MapPart) -> MapPart:
     keys = left.keys + right.keys
     if keys <= 1:
         return left if left.keys else right
-    return Part(2, sha256(b"\5" + left.hash + right.hash).digest())
+    return MapPart(2, sha256(b"\5" + left.hash + right.hash).digest())
 
 
-def join_all(parts: Sequence[Part]) -> Part:
+def join_all(parts: Sequence[MapPart]) -> MapPart:
     """Return the part that adjacent parts form. Their number is a power of two."""
     level = parts
     while len(level) > 1:
@@ -78,7 +78,7 @@ def join_all(parts: Sequence[Part]) -> Part:
     return level[0]
 
 
-def part_of(heads: Sequence[StreamHead], depth: int) -> Part:
+def part_of(heads: Sequence[StreamHead], depth: int) -> MapPart:
     """Return the part of these streams that begins at this depth in bits."""
     if len(heads) < 2:
         return heads[0].part() if heads else EMPTY
@@ -101,16 +101,16 @@ def child_number(key: bytes, length: int) -> int:
     return int(key.hex()[length], 16)
 
 
-def children(content: bytes) -> list[Part]:
+def children(content: bytes) -> list[MapPart]:
     """Return the children of a stored node."""
-    return [Part(content[at], content[at + 1 : at + _CHILD]) for at in range(0, CHILDREN * _CHILD, _CHILD)]
+    return [MapPart(content[at], content[at + 1 : at + _CHILD]) for at in range(0, CHILDREN * _CHILD, _CHILD)]
 
 
-def encode_node(parts: Iterable[Part]) -> bytes:
+def encode_node(parts: Iterable[MapPart]) -> bytes:
     return b"".join(bytes([part.keys]) + part.hash for part in parts)
 
 
-def sibling_hashes(key: bytes, nodes: Sequence[Sequence[Part]], *, heads: Sequence[StreamHead]) -> list[bytes]:
+def sibling_hashes(key: bytes, nodes: Sequence[Sequence[MapPart]], *, heads: Sequence[StreamHead]) -> list[bytes]:
     """Return the hashes next to the way from the root to the only key of a part.
 
     `nodes` are the nodes on the way, from the root; `heads` are the streams of the part behind the last node.

@@ -98,7 +98,7 @@ NOTHING = Assignment({})
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class MemberFault:
     """The reason why a member's work does not advance, and the time of `time.monotonic` since when."""
 
     since: float
@@ -114,7 +114,7 @@ class MemberState:
     """
 
     busy: int = 0
-    fault: Fault | None = None
+    fault: MemberFault | None = None
     warning: str | None = None
     reads_log_since: float | None = None
 

@@ -110,7 +110,7 @@ def _free(used: frozenset[int], most: int, *, begin: float) -> list[int]:
     return list(islice(numbers, min(count, AT_ONCE)))[::-1]
 
 
-class Admission:
+class QueuedJobs:
     """Reads queued jobs and used slots."""
 
     def __init__(self, database: Database) -> None:

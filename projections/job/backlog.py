@@ -30,7 +30,7 @@ _WORKERS: Final = "SELECT count(*) FROM job_workers WHERE until > clock_timestam
 
 
 @dataclass(frozen=True, slots=True)
-class JobBacklog:
+class JobBacklogCounts:
     """The counts: `jobs` by the name of their state, `steps` by queue and state. `oldest_queued` is in seconds."""
 
     jobs: Mapping[str, int]
@@ -46,11 +46,11 @@ class JobBacklogQueries:
         self._database = database
         self._counts = JobCounts(database)
 
-    async def all(self) -> JobBacklog:
+    async def all(self) -> JobBacklogCounts:
         counted = state_totals(await self._counts.jobs())
         jobs = {state.name.lower(): counted.jobs.get(state, 0) for state in _UNENDED} | {_FAILED: counted.failed}
         ((oldest,),) = await self._database.rows(_OLDEST)
         ((workers,),) = await self._database.rows(_WORKERS)
         steps = dict.fromkeys(product(STEP_QUEUES, ("ready", "running")), 0)
         steps |= {(queue, state): count for queue, state, count in await self._database.rows(_STEPS)}
-        return JobBacklog(jobs, float(oldest), steps, workers)
+        return JobBacklogCounts(jobs, float(oldest), steps, workers)

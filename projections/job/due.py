@@ -40,7 +40,7 @@ SELECT extract(epoch FROM min(j.due) - clock_timestamp())::float8 FROM unnest(%s
 """
 
 
-class Due(NamedTuple):
+class DueJob(NamedTuple):
     """A job whose time has come, as of a version."""
 
     job: int
@@ -61,7 +61,7 @@ class DueJobs:
         """Return the clients with waiting jobs, due or not."""
         return [client for (client,) in await self._database.rows(_CLIENTS)]
 
-    async def due(self, clients: Sequence[str], versions: Mapping[int, int]) -> list[Due]:
+    async def due(self, clients: Sequence[str], versions: Mapping[int, int]) -> list[DueJob]:
         """Return due jobs, except those that `versions` has with their current version. The jobs of a client that have been due
         longest come first."""
         parameters = {
@@ -71,7 +71,7 @@ class DueJobs:
         }
         return _due_jobs(await self._database.rows(_DUE, parameters))
 
-    async def still(self, job: int) -> Due | None:
+    async def still(self, job: int) -> DueJob | None:
         """Return the job as of now; None if it is not due or does not wait any more."""
         jobs = _due_jobs(await self._database.rows(_STILL, (job,)))
         return jobs[0] if jobs else None
@@ -82,10 +82,12 @@ class DueJobs:
         return None if row is None else row[0]
 
 
-def _due_jobs(rows: Iterable[tuple[Any, ...]]) -> list[Due]:
+def _due_jobs(rows: Iterable[tuple[Any, ...]]) -> list[DueJob]:
     """Return the jobs of rows, with times in UTC. In the session's time zone, times in the hour that a change of clocks repeats
     would compare as different."""
     return [
-        Due(job, version, client, run_at and run_at.astimezone(UTC), text and Semaphore.model_validate_json(text), transaction_id)
+        DueJob(
+            job, version, client, run_at and run_at.astimezone(UTC), text and Semaphore.model_validate_json(text), transaction_id
+        )
         for job, version, client, run_at, text, transaction_id in rows
     ]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from domain.job.values import Severity
 from domain.kernel.clock import Clock
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.kernel.database.arrays import bigints, instants, texts
 from projections.kernel.database.database import Database
 from projections.kernel.sql.line_order import numbered_lines
@@ -33,7 +33,7 @@ SELECT id, job, task, severity, message, created_at FROM numbered
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class JobLogLine:
     job: int
     task: int
     severity: int
@@ -45,12 +45,12 @@ class Line:
 class Progress:
     """The progress of a run. `fraction` is from 0 to 1."""
 
-    run: Run
+    run: QueuedRun
     fraction: float
     message: str
 
 
-async def write(database: Database, *, lines: Sequence[Line], progress: Sequence[Progress]) -> None:
+async def write(database: Database, *, lines: Sequence[JobLogLine], progress: Sequence[Progress]) -> None:
     """Write lines and progress in one statement. Progress of an older run than the stored one is ignored."""
     latest = list({(report.run.job, report.run.task): report for report in progress}.values())
     await database.execute(
@@ -74,7 +74,7 @@ _WHOLE_JOB = 0
 """The value that replaces the number of a task."""
 
 
-class JobNotes:
+class StoredJobNotes:
     """The adapter of the port `domain.job.ports.JobNotes`. `remark` returns the text that the owner of a job adds when it is
     accepted, or None."""
 
@@ -86,4 +86,4 @@ class JobNotes:
     async def note(self, number: int, accepted: Sequence[Any]) -> None:
         text = self._remark(accepted)
         if text is not None:
-            await write(self._database, lines=[Line(number, _WHOLE_JOB, Severity.WARN, text, self._clock())], progress=())
+            await write(self._database, lines=[JobLogLine(number, _WHOLE_JOB, Severity.WARN, text, self._clock())], progress=())

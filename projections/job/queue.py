@@ -15,7 +15,7 @@ from projections.kernel.database.database import Database
 from projections.kernel.sql.sequence import NumberSequence
 
 
-class JobNumbers(NumberSequence):
+class JobNumberSequence(NumberSequence):
     """The sequence of job ids."""
 
     NAME: ClassVar[str] = "job_numbers"
@@ -55,7 +55,7 @@ WHERE id = ANY(%s::bigint[]) AND state IN {ENDED} AND updated_at < now() - inter
 """
 
 
-class Run(NamedTuple):
+class QueuedRun(NamedTuple):
     """A run of a task."""
 
     job: int
@@ -69,7 +69,7 @@ class ReadyTask(NamedTuple):
     If `publishing`, its step has ended, and only the files of this run remain to be moved to their places.
     """
 
-    run: Run
+    run: QueuedRun
     publishing: bool
     shard: int
     priority: int
@@ -81,7 +81,7 @@ class ReadyTask(NamedTuple):
 class RunUnderWay(NamedTuple):
     """A run that has begun and not ended."""
 
-    run: Run
+    run: QueuedRun
     client: str
     transaction_id: str
 
@@ -105,11 +105,11 @@ class TaskQueue:
 
     async def _ready(self, query: str, **more: PackedArray) -> list[ReadyTask]:
         rows = await self._database.rows(query, {"queue": self._name, **more})
-        return [ReadyTask(Run(job, task, run), *rest) for job, task, run, *rest in rows]
+        return [ReadyTask(QueuedRun(job, task, run), *rest) for job, task, run, *rest in rows]
 
-    async def present(self, runs: Iterable[Run]) -> set[Run]:
+    async def present(self, runs: Iterable[QueuedRun]) -> set[QueuedRun]:
         """Return the runs that are still current: not broken off, lost or ended."""
-        return {Run._make(row) for row in await self._database.rows(_PRESENT, _columns(runs))}
+        return {QueuedRun._make(row) for row in await self._database.rows(_PRESENT, _columns(runs))}
 
     async def lost(self, *, limit: int = 100) -> list[RunUnderWay]:
         """Return runs of steps whose worker is lost, in any queue."""
@@ -125,10 +125,10 @@ class TaskQueue:
 
 
 def _under_way(rows: Sequence[Sequence[Any]]) -> list[RunUnderWay]:
-    return [RunUnderWay(Run(job, task, run), client, transaction) for job, task, run, client, transaction in rows]
+    return [RunUnderWay(QueuedRun(job, task, run), client, transaction) for job, task, run, client, transaction in rows]
 
 
-def _columns(runs: Iterable[Run]) -> dict[str, PackedArray]:
+def _columns(runs: Iterable[QueuedRun]) -> dict[str, PackedArray]:
     listed = list(runs)
     return {
         "jobs": bigints([run.job for run in listed]),

@@ -66,7 +66,7 @@ def task_runs(history: Iterable[DomainEvent]) -> list[TaskRun]:
         if isinstance(event, events.TaskStarted):
             begun = TaskRun(event.task, event.run, event.attempt, event.worker, event.timestamp)
             runs[(event.task, event.run)] = begun
-        elif isinstance(event, events.Broken | events.Completed):
+        elif isinstance(event, events.Broken | events.JobCompleted):
             for key, run in runs.items():
                 if run.outcome is RunOutcome.RUNNING:
                     runs[key] = replace(run, outcome=RunOutcome.BROKEN, ended_at=event.timestamp)

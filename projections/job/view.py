@@ -70,7 +70,7 @@ def _texts(value: Any) -> list[str]:
     return texts
 
 
-class JobTask(NamedTuple):
+class TaskOfJob(NamedTuple):
     """A task of a job, which one row of `job_task_view` shows."""
 
     job: Job
@@ -79,9 +79,9 @@ class JobTask(NamedTuple):
     shard: int
 
 
-def job_tasks(job: Job) -> list[JobTask]:
+def job_tasks(job: Job) -> list[TaskOfJob]:
     number, shard = job.number, shard_of(job.key, SHARDS)
-    return [JobTask(job, task, number, shard) for task in job.tasks.values()]
+    return [TaskOfJob(job, task, number, shard) for task in job.tasks.values()]
 
 
 JOB_VIEW = View[Job](
@@ -121,7 +121,7 @@ JOB_VIEW = View[Job](
     tallies=(Tally(DIMENSION, _COUNTED_AS),),
 )
 
-JOB_TASK_VIEW = View[JobTask](
+JOB_TASK_VIEW = View[TaskOfJob](
     name="job_task_view",
     version=1,
     kinds=(Job.KIND,),

@@ -35,7 +35,7 @@ SELECT position, originator_id, originator_version, topic, recorded_at FROM even
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LogChange:
     """An event of the log without its content."""
 
     position: int
@@ -56,7 +56,7 @@ class ChangeFilter:
     types: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
 
-    def wants(self, change: Change) -> bool:
+    def wants(self, change: LogChange) -> bool:
         return (
             change.aggregate not in self.hidden
             and (not self.aggregates or change.aggregate in self.aggregates)
@@ -66,10 +66,10 @@ class ChangeFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ChangeBatch:
     """Consecutive changes from `first` to `last`. Their encoded form is made once for all followers with the same filter."""
 
-    changes: Sequence[Change]
+    changes: Sequence[LogChange]
     _encoded: dict[ChangeFilter, bytes] = field(default_factory=dict)
 
     @property
@@ -80,7 +80,7 @@ class Batch:
     def last(self) -> int:
         return self.changes[-1].position
 
-    def encoded(self, selection: ChangeFilter, encode: Callable[[Change], bytes]) -> bytes:
+    def encoded(self, selection: ChangeFilter, encode: Callable[[LogChange], bytes]) -> bytes:
         text = self._encoded.get(selection)
         if text is None:
             text = b"".join(encode(change) for change in self.changes if selection.wants(change))
@@ -88,7 +88,7 @@ class Batch:
         return text
 
 
-async def read_batch(database: Pool, after: int) -> Batch | None:
+async def read_batch(database: Pool, after: int) -> ChangeBatch | None:
     """Return the next changes after a position; None at the log's end."""
     rows = await database.rows(_PAGE, (after, PAGE))
     if not rows:
@@ -96,8 +96,8 @@ async def read_batch(database: Pool, after: int) -> Batch | None:
     changes = []
     for position, stream, version, topic, recorded_at in rows:
         name = StreamName.read(stream)
-        changes.append(Change(position, name.kind, name.key, version, topic, recorded_at))
-    return Batch(changes)
+        changes.append(LogChange(position, name.kind, name.key, version, topic, recorded_at))
+    return ChangeBatch(changes)
 
 
 class ChangeFeed(BackgroundTask):
@@ -112,7 +112,7 @@ class ChangeFeed(BackgroundTask):
         self._watcher = watcher
         self._buffered = buffered
         self._pause = pause
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[ChangeBatch] = deque()
         self._grown = asyncio.Event()
         self._lock = asyncio.Lock()
         self._followers = 0
@@ -140,7 +140,7 @@ class ChangeFeed(BackgroundTask):
             if not self._followers:
                 await asyncio.shield(self._stop_unfollowed())
 
-    def after(self, position: int) -> Batch | None:
+    def after(self, position: int) -> ChangeBatch | None:
         """Return the buffered batch with the change after this position; None at the end. Raise `LookupError` if it is no longer
         buffered."""
         if position >= self.position:
@@ -149,7 +149,7 @@ class ChangeFeed(BackgroundTask):
             if batch.last > position:
                 if batch.first > position + 1:
                     break
-                return batch if batch.first == position + 1 else Batch(batch.changes[position + 1 - batch.first :])
+                return batch if batch.first == position + 1 else ChangeBatch(batch.changes[position + 1 - batch.first :])
         raise LookupError(position)
 
     async def grown(self, position: int, *, seconds: float) -> None:

@@ -29,7 +29,7 @@ from projections.kernel.database.connection import limited
 from projections.log.commit_notifier import CHANNEL
 from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM
-from projections.log.statement import EventRow, WriteSet, statement
+from projections.log.statement import LogRow, WriteSet, statement
 from projections.log.write_set import metadata_text
 
 
@@ -154,10 +154,10 @@ def send_events(connection: Connection[TupleRow]) -> None:
     arrays.register_records(connection, row[0])
 
 
-def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[EventRow]:
+def _rows(stored_events: Sequence[StoredEvent], cause: Cause) -> list[LogRow]:
     metadata = metadata_text(cause)
     return [
-        EventRow.of(
+        LogRow.of(
             stream=str(stored.originator_id),
             version=stored.originator_version,
             topic=stored.topic,

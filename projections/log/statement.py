@@ -19,7 +19,7 @@ from projections.log.event_record import event_record
 from projections.log.hash_chain import leaf, root
 
 
-class EventRow(NamedTuple):
+class LogRow(NamedTuple):
     """An event to append. `record` holds everything that the log stores of it; `leaf` is its hash in the tree of its commit."""
 
     stream: str
@@ -29,7 +29,7 @@ class EventRow(NamedTuple):
     leaf: bytes
 
     @classmethod
-    def of(cls, *, stream: str, version: int, topic: str, event_id: UUID, state: bytes, metadata: str) -> EventRow:
+    def of(cls, *, stream: str, version: int, topic: str, event_id: UUID, state: bytes, metadata: str) -> LogRow:
         salt = random_16()
         record = event_record(
             stream=stream, version=version, topic=topic, event_id=event_id, state=state, metadata=metadata, salt=salt
@@ -51,7 +51,7 @@ class LinkRow:
 class WriteSet:
     """The writes of one unit of work, all or nothing: events, view rows, and the changes of claims, links and secrets."""
 
-    events: Sequence[EventRow]
+    events: Sequence[LogRow]
     rows: list[ViewRow] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     releases: list[Claim] = field(default_factory=list)
@@ -130,7 +130,7 @@ def statement(appends: Sequence[WriteSet]) -> tuple[str, list[Any]]:
     return text, [parameter for _, parameters in parts for parameter in parameters]
 
 
-def _append_part(events: Sequence[EventRow], *, redacts: bool) -> Part:
+def _append_part(events: Sequence[LogRow], *, redacts: bool) -> Part:
     return _APPENDED.format(function="log_redact" if redacts else "log_append"), [
         records([event.record for event in events]),
         root([event.leaf for event in events]),

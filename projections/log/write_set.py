@@ -11,7 +11,7 @@ from domain.kernel.decision import Decision
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
 from projections.kernel.schema.view import Views
-from projections.log.statement import EventRow, LinkRow, WriteSet
+from projections.log.statement import LinkRow, LogRow, WriteSet
 
 
 class WriteSets:
@@ -31,10 +31,10 @@ class WriteSets:
             _add_references(append, decision)
         return append
 
-    def event_rows(self, events: Sequence[DomainEvent], cause: Cause) -> list[EventRow]:
+    def event_rows(self, events: Sequence[DomainEvent], cause: Cause) -> list[LogRow]:
         metadata = metadata_text(cause)
         return [
-            EventRow.of(
+            LogRow.of(
                 stream=event.originator_id,
                 version=event.originator_version,
                 topic=event.TOPIC,

@@ -218,7 +218,7 @@ def _is_awaited(recorded: Recorded, point: str, session: int) -> bool | None:
 _CHANNELS: Final = "SELECT id::uuid, version FROM record_view WHERE kind = 'channel' AND NOT deleted"
 
 
-class PointOwners:
+class StoredPointOwners:
     """The adapter of a port of `ConfigurationHandlers`."""
 
     def __init__(self, database: Database, channels: ChannelPointsReader, name: PointName) -> None:

@@ -102,7 +102,7 @@ class LiveChannel(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PointSample:
     """The result of probing a point once.
 
     `receiving` is the server's own report; `counted` means that a point that is not on the air counts as failing; `age` is in
@@ -131,7 +131,7 @@ class Samples:
         self._member = member
         self._refused: set[PointKey] = set()
 
-    async def write(self, samples: Sequence[Sample]) -> int:
+    async def write(self, samples: Sequence[PointSample]) -> int:
         """Write samples, at most one for each point, and return the number of written ones.
 
         Samples of shards that the member no longer holds are left out, and so is a sample whose content the database refuses. A
@@ -154,7 +154,7 @@ class Samples:
             point = f"publishing point {key.point} of encoder {key.encoder} of the channel {key.channel}"
             _log.warning("the database refuses a sample of the %s: %s; it is left out", point, type(fault).__name__)
 
-    async def _write(self, samples: Sequence[Sample]) -> int:
+    async def _write(self, samples: Sequence[PointSample]) -> int:
         return await self._database.execute(
             _WRITE,
             {

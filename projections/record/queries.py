@@ -41,7 +41,7 @@ class User:
         return f"{self.kind.replace('_', ' ')} {self.id} {self.name!r}"
 
 
-class Links:
+class LinkUsers:
     """Finds the users of aggregates."""
 
     def __init__(self, database: Database) -> None:

@@ -21,7 +21,7 @@ from projections.kernel.database.database import Database
 from projections.kernel.database.page import within_bytes
 from projections.kernel.sql.where import Part, where
 from projections.log.bisection import position_at
-from projections.webhook.keys import ENDPOINTS, LOG_SEALED, SHARDS, Source, delivery_id, position_of
+from projections.webhook.keys import ENDPOINTS, LOG_SEALED, SHARDS, DeliverySource, delivery_id, position_of
 from projections.webhook.queries import Delivery, DeliveryPlace, DeliveryQueries, DeliveryState, epoch_of
 
 _ORDER: Final = "position DESC, webhook DESC, ordering_key DESC"
@@ -37,7 +37,7 @@ _AT: Final = f"""
 SELECT d.webhook, d.position, d.ordering_key, {epoch_of("d")} FROM deliveries d
 WHERE d.position = ANY(%(positions)s::bigint[]) AND {_ANY_SHARD} AND {_SHOWN}
 """
-_SHARDS_OF_SOURCES: Final = {"sources": [int(source) for source in Source], "shards": list(range(SHARDS))}
+_SHARDS_OF_SOURCES: Final = {"sources": [int(source) for source in DeliverySource], "shards": list(range(SHARDS))}
 
 
 class DeliveryKind(StrEnum):
@@ -52,7 +52,7 @@ class DeliveryKind(StrEnum):
 _OLDER: Final = """
 (d.position, d.webhook, d.ordering_key) < (%(position_before)s::bigint, %(webhook_before)s::uuid, %(key_before)s COLLATE "C")"""
 _OF_KIND: Final = {
-    DeliveryKind.EVENT: f"d.source = {Source.NOTIFICATIONS} AND d.ordering_key <> '{LOG_SEALED}'",
+    DeliveryKind.EVENT: f"d.source = {DeliverySource.NOTIFICATIONS} AND d.ordering_key <> '{LOG_SEALED}'",
     DeliveryKind.JOB: f"starts_with(d.ordering_key, '{Job.stream('')}')",
     DeliveryKind.INFRASTRUCTURE: f"starts_with(d.ordering_key, '{ProvisionInfo.stream('')}')",
     DeliveryKind.LOG: f"d.ordering_key = '{LOG_SEALED}'",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class Health(NamedTuple):
+class EndpointFailures(NamedTuple):
     """The time since when all attempts at an endpoint have failed; None if the last one succeeded.
 
     `open_for` is the number of seconds until its circuit breaker permits an attempt; None if it is closed.
@@ -25,4 +25,4 @@ class EndpointHealthChange:
     webhook: UUID
     shard: int
     epoch: int
-    health: Health
+    health: EndpointFailures

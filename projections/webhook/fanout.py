@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from projections.kernel.database.arrays import PackedArray, bigints, instants, texts, uuids
 from projections.kernel.database.database import Database
-from projections.webhook.keys import CHANNEL, Source, shard_of
+from projections.webhook.keys import CHANNEL, DeliverySource, shard_of
 
 _AT_ONCE = 2000
 
@@ -81,7 +81,7 @@ class NewDelivery:
 
 
 async def insert(
-    connection: AsyncConnection[TupleRow], deliveries: Sequence[NewDelivery], *, source: Source, late: bool = False
+    connection: AsyncConnection[TupleRow], deliveries: Sequence[NewDelivery], *, source: DeliverySource, late: bool = False
 ) -> None:
     """Insert deliveries in the caller's transaction; existing rows are not changed.
 

@@ -34,7 +34,7 @@ FAN_OUT: Final = "webhooks"
 """The consumer that inserts the notifications of webhooks."""
 
 
-class Source(IntEnum):
+class DeliverySource(IntEnum):
     """A fan-out that inserts deliveries, in log order. All deliveries of one webhook come from one source."""
 
     NOTIFICATIONS = 0

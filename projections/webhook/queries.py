@@ -21,7 +21,7 @@ from projections.kernel.database.page import within_bytes
 from projections.kernel.sql.where import where
 from projections.log.reader import FIRST_EPOCH
 from projections.webhook import store
-from projections.webhook.keys import LOG_SEALED, Source, delivery_id, position_of
+from projections.webhook.keys import LOG_SEALED, DeliverySource, delivery_id, position_of
 
 MOST_COUNTED: Final = 100_001
 """The limit of counts of a backlog; a larger backlog is reported with this number too."""
@@ -61,7 +61,7 @@ _LATEST_SEALED_URL = (
 )
 _CALLBACK_BACKLOG = f"""
 SELECT count(*) FROM (
-    SELECT FROM pending_deliveries WHERE source = {Source.CALLBACKS} {_IN_ORDER}
+    SELECT FROM pending_deliveries WHERE source = {DeliverySource.CALLBACKS} {_IN_ORDER}
 ) AS counted
 """
 
@@ -153,7 +153,7 @@ class DeliveryPage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class PendingCounts:
     """Counts of pending deliveries, up to `MOST_COUNTED`. `oldest` is the number of seconds since the first of the counted
     deliveries became due."""
 
@@ -203,11 +203,11 @@ class DeliveryQueries:
         rows = await self._at(webhook, position_of(delivery))
         return next((row for row in rows if row.id == delivery), None)
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self) -> PendingCounts:
         row = await self._database.lists.row(_BACKLOG)
         assert row is not None
         pending, due, oldest, in_flight = row
-        return Backlog(pending, due, oldest, in_flight)
+        return PendingCounts(pending, due, oldest, in_flight)
 
     async def _place(self, webhook: UUID, delivery: UUID) -> tuple[int, str]:
         row = await self.find(webhook, delivery)

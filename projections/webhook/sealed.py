@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from domain.webhook.headers import notifications_in
 from projections.kernel.database.database import Database
 from projections.webhook.fanout import NewDelivery, insert
-from projections.webhook.keys import FAN_OUT, LOG_SEALED, Source
+from projections.webhook.keys import FAN_OUT, LOG_SEALED, DeliverySource
 
 _LAST: Final = "SELECT position, commits, sealed_at, note FROM checkpoints ORDER BY number DESC LIMIT 1"
 _ASKING: Final = """
@@ -50,7 +50,7 @@ async def notify_of_checkpoint(database: Database) -> bool:
     payload = to_json(content).decode()
     deliveries = [NewDelivery(UUID(webhook), position, LOG_SEALED, payload, sealed_at) for webhook in webhooks]
     async with database.connection() as connection, connection.transaction():
-        await insert(connection, deliveries, source=Source.NOTIFICATIONS, late=True)
+        await insert(connection, deliveries, source=DeliverySource.NOTIFICATIONS, late=True)
     return True
 
 

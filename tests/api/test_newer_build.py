@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 
 from api.wiring.core import Core
-from projections.log.statement import EventRow, WriteSet
+from projections.log.statement import LogRow, WriteSet
 from tests.projections.feeding import event
 
 PATCH = {"content-type": "application/json-patch+json"}
@@ -15,7 +15,7 @@ PATCH = {"content-type": "application/json-patch+json"}
 
 async def test_an_event_with_a_topic_of_a_newer_build_is_shown_and_not_changed(inner: Core, http: httpx.AsyncClient) -> None:
     key = await event(inner, 1, title="Final")
-    of_newer = EventRow.of(
+    of_newer = LogRow.of(
         stream=f"event:{key}",
         version=2,
         topic="event.sponsored",

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.architecture.sources import ROOT
 from tests.workers.job.engine import Engine, process
 from workers.job import registry
@@ -54,7 +54,7 @@ async def test_the_workflow_of_the_page_runs(
     async with process(database_url, migrated[1], media_root=media) as inner:
         answer = await http.post("/engine/job", json=request, headers={"client": "admin"})
         assert (answer.status_code, answer.json()["result"]) == (200, "accepted"), answer.text
-        job = await Engine(inner, JobNumbers(inner.database)).ended(answer.json()["id"])
+        job = await Engine(inner, JobNumberSequence(inner.database)).ended(answer.json()["id"])
     assert (job.failed, job.reason) == (False, "")
     digits = sha256(b"a match").hexdigest()
     assert (media / "match-17" / "SHA256SUMS").read_text() == f"{digits}  match.mp4\n"

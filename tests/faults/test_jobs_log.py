@@ -38,7 +38,7 @@ class Log:
         return self.add(events.Accepted, job, **{"submission": submission, "priority": priority, **content})
 
     def started(self, job: int = 1) -> Log:
-        return self.add(events.Started, job, slot=job, low_slot=None)
+        return self.add(events.JobStarted, job, slot=job, low_slot=None)
 
     def run(self, task: int, run: int = 1, job: int = 1) -> Log:
         return self.add(events.TaskStarted, job, task=task, name="x", run=run, attempt=run, worker="w")
@@ -54,7 +54,7 @@ class Log:
         return self.add(events.TaskLeaseExpired, job, task=task, name="x", run=run, attempt=run, retry_at=NOW)
 
     def completed(self, job: int = 1, **content: Any) -> Log:
-        return self.add(events.Completed, job, **{"failed": False, **content})
+        return self.add(events.JobCompleted, job, **{"failed": False, **content})
 
     def whole(self, job: int = 1) -> Log:
         return self.accepted(job).started(job).run(1, job=job).done(1, job=job).run(2, job=job).done(2, job=job).completed(job)
@@ -69,7 +69,7 @@ class Log:
 def test_a_log_as_it_should_be_breaks_no_rule() -> None:
     log = Log().whole()
     log.accepted(2).started(2).run(1, job=2).lost(1, 1, job=2).run(1, 2, job=2).done(1, 2, job=2)
-    log.add(events.Paused, 2).add(events.Queued, 2, resumed=True).started(2).run(2, job=2).done(2, job=2).completed(2)
+    log.add(events.Paused, 2).add(events.JobQueued, 2, resumed=True).started(2).run(2, job=2).done(2, job=2).completed(2)
     reckoned = log.reckoned()
     assert reckoned.violations == []
     assert {job.phase for job in reckoned.jobs.values()} == {Phase.COMPLETED}
@@ -78,13 +78,13 @@ def test_a_log_as_it_should_be_breaks_no_rule() -> None:
 
 def test_a_completed_job_may_be_broken_off_or_resumed() -> None:
     assert Log().whole().add(events.Broken).breaches() == {}
-    assert Log().whole().add(events.Paused).add(events.Queued, resumed=True).started().completed().breaches() == {}
+    assert Log().whole().add(events.Paused).add(events.JobQueued, resumed=True).started().completed().breaches() == {}
 
 
-@pytest.mark.parametrize("event", [events.Broken, events.Completed])
+@pytest.mark.parametrize("event", [events.Broken, events.JobCompleted])
 def test_an_end_after_the_end_is_found(event: type[DomainEvent]) -> None:
-    content = {"failed": False} if event is events.Completed else {}
-    log = Log().whole() if event is events.Completed else Log().accepted().add(events.Broken)
+    content = {"failed": False} if event is events.JobCompleted else {}
+    log = Log().whole() if event is events.JobCompleted else Log().accepted().add(events.Broken)
     assert log.add(event, **content).breaches() == {Rule.ENDS_ONCE: 1}
 
 
@@ -121,8 +121,8 @@ def test_a_second_start_is_found() -> None:
 
 def test_a_job_that_is_queued_before_its_time_is_found() -> None:
     log = Log().accepted(run_at=THEN + timedelta(hours=1))
-    assert log.add(events.Queued).breaches() == {Rule.STARTS: 1}
-    assert Log().accepted(run_at=THEN + timedelta(milliseconds=1)).add(events.Queued).breaches() == {}
+    assert log.add(events.JobQueued).breaches() == {Rule.STARTS: 1}
+    assert Log().accepted(run_at=THEN + timedelta(milliseconds=1)).add(events.JobQueued).breaches() == {}
 
 
 def test_a_task_that_does_not_wait_for_the_one_before_is_found() -> None:

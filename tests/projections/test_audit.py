@@ -14,7 +14,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Trigger
 from domain.kernel.cause import Cause
 from domain.record.kinds.room import Room
-from projections.audit.queries import AuditQueries, Entry, EntryFilter
+from projections.audit.queries import AuditedEvent, AuditQueries, EntryFilter
 from tests.projections.feeding import do, room
 
 KEY = UUID(int=1)
@@ -42,7 +42,7 @@ async def positions(audit: AuditQueries, **parts: Any) -> list[int]:
     return [entry.position for entry in (await audit.entries(EntryFilter(**parts))).entries]
 
 
-async def recorded(audit: AuditQueries) -> dict[int, Entry]:
+async def recorded(audit: AuditQueries) -> dict[int, AuditedEvent]:
     return {entry.position: entry for entry in (await audit.entries(EntryFilter())).entries}
 
 

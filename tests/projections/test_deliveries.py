@@ -14,8 +14,8 @@ from api.wiring.core import Core
 from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
-from projections.webhook.endpoint_health import EndpointHealthChange, Health
-from projections.webhook.keys import SHARDS, Source, shard_of
+from projections.webhook.endpoint_health import EndpointFailures, EndpointHealthChange
+from projections.webhook.keys import SHARDS, DeliverySource, shard_of
 from projections.webhook.redelivery import Redelivery
 from projections.webhook.store import (
     BEGINNING,
@@ -93,7 +93,7 @@ async def test_outcomes_and_their_tries_are_written(inner: Core, store: Delivery
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"))
     again = outcome(HOOK, 2, state=PENDING, attempts=3, wait=90.0, status=None, error="no answer")
     owned = await recorded(
-        inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN)),)
+        inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, EndpointFailures(THEN)),)
     )
     assert owned == {(shard_of(HOOK), 1)}
     assert rows(
@@ -116,7 +116,7 @@ async def test_the_circuit_breaker_is_written_with_the_time_of_its_last_change(
     put(database_url, *((HOOK, position, "a") for position in range(1, 6)))
     seen = []
     for position, open_for in enumerate((None, 30.0, 0.0, None, None), 1):
-        health = EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN, open_for))
+        health = EndpointHealthChange(HOOK, shard_of(HOOK), 1, EndpointFailures(THEN, open_for))
         await recorded(inner, store, outcome(HOOK, position), health=(health,))
         seen += rows(
             database_url,
@@ -132,7 +132,7 @@ async def test_a_former_owner_writes_nothing(inner: Core, store: DeliveryStore, 
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"))
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE consumer_shards SET epoch = 2, owner = %s WHERE shard = %s", (OTHER, shard_of(HOOK)))
-    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, Health(THEN)),)
+    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, EndpointFailures(THEN)),)
     assert await recorded(inner, store, outcome(HOOK, 1), outcome(OTHER, 1), health=health) == {(shard_of(OTHER), 1)}
     await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1), version=None)
     assert rows(database_url, "SELECT webhook, state FROM deliveries ORDER BY webhook") == [(HOOK, 0), (OTHER, 1)]
@@ -199,10 +199,10 @@ async def test_pending_rows_are_read_in_order_without_payload_before_they_are_du
 
 async def test_new_rows_are_read_after_a_cursor_for_each_source_and_shard(store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"), (HOOK, 2, "a"), (HOOK, 2, "b"), (HOOK, 3, "a"))
-    put(database_url, (CALLBACK, 1, "job:1"), source=Source.CALLBACKS)
+    put(database_url, (CALLBACK, 1, "job:1"), source=DeliverySource.CALLBACKS)
     put(database_url, (HOOK, 4, "a"), state=1)
-    first, other = (Source.NOTIFICATIONS, shard_of(HOOK)), (Source.NOTIFICATIONS, shard_of(OTHER))
-    callbacks, empty = (Source.CALLBACKS, shard_of(CALLBACK)), (Source.CALLBACKS, shard_of(OTHER))
+    first, other = (DeliverySource.NOTIFICATIONS, shard_of(HOOK)), (DeliverySource.NOTIFICATIONS, shard_of(OTHER))
+    callbacks, empty = (DeliverySource.CALLBACKS, shard_of(CALLBACK)), (DeliverySource.CALLBACKS, shard_of(OTHER))
     cursors = [first, other, callbacks, empty]
     assert await store.last_places(cursors) == {
         first: (3, HOOK, "a"),
@@ -225,7 +225,7 @@ async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, d
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("ANALYZE pending_deliveries")
     others = [shard for shard in range(SHARDS) if shard != shard_of(HOOK)]
-    after: dict[Cursor, Place] = {(source, shard): BEGINNING for shard in others for source in Source}
+    after: dict[Cursor, Place] = {(source, shard): BEGINNING for shard in others for source in DeliverySource}
     async with counting(database_url) as database:
         store = DeliveryStore(database, member=MEMBER)
         assert await store.read_new(after, limit=100) == {}

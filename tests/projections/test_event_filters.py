@@ -22,7 +22,7 @@ from domain.record.kinds.tag import Tag
 from projections.event.filters import ORDER_COLUMNS, EventFilter
 from projections.event.queries import EventQueries
 from projections.kernel.database.page import Window
-from projections.record.queries import Links
+from projections.record.queries import LinkUsers
 from tests.conftest import HandClock
 from tests.projections.feeding import configured, do, event, record, room, tag
 
@@ -314,7 +314,7 @@ class TestSingleEvents:
         for number in range(1, 8):
             await event(inner, number, room_id=hall, title=f"Match {number}" if number > 1 else None)
         await do(inner, MediaEvent.delete.on(UUID(int=2)))
-        users = await Links(inner.database).users_of([f"room:{hall}"], limit=3)
+        users = await LinkUsers(inner.database).users_of([f"room:{hall}"], limit=3)
         assert [(user.id, user.name) for user in users] == [
             (str(UUID(int=number)), name) for number, name in ((1, ""), (3, "Match 3"), (4, "Match 4"))
         ]

@@ -21,7 +21,7 @@ from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import HEAD, head, read
-from projections.record.queries import Links
+from projections.record.queries import LinkUsers
 from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
 from tests.workers.following import followed
@@ -96,7 +96,12 @@ async def test_without_any_announcement_a_follower_finds_the_events_all_the_same
     quiet = Appender(inner.database)
     await quiet.start()
     executor = CommandExecutor(
-        quiet, inner.streams, mapper=EventMapper(inner.catalogue), views=inner.views, users=Links(inner.database), clock=inner.clock
+        quiet,
+        inner.streams,
+        mapper=EventMapper(inner.catalogue),
+        views=inner.views,
+        users=LinkUsers(inner.database),
+        clock=inner.clock,
     )
     try:
         async with asyncio.timeout(60):

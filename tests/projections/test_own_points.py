@@ -12,7 +12,7 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
-from projections.publishing_point.own_points import LostRecordings, OwnPoints, PointOwners
+from projections.publishing_point.own_points import LostRecordings, OwnPoints, StoredPointOwners
 from projections.publishing_point.points import ChannelPointsReader, Orderers
 from projections.record.queries import RecordQueries
 from tests.conftest import introduce
@@ -151,7 +151,7 @@ async def test_a_user_may_order_an_encoder_until_its_key_or_role_is_gone(studio:
 
 async def test_the_point_of_another_channel_is_taken_for_all_but_admins(studio: Studio, services_by_type: dict[Any, Any]) -> None:
     """The encoder of the second channel got a token with which it could write in place of the first."""
-    owners = PointOwners(studio.core.database, services_by_type[ChannelPointsReader], named)
+    owners = StoredPointOwners(studio.core.database, services_by_type[ChannelPointsReader], named)
     first = await studio.channel(f"{OWN}news", f"{OWN}news-b")
     assert await owners.taken_points(sending_to(f"{OWN}news-b", f"{OWN}mine"), channel=UUID(int=1)) == ["news-b"]
     assert await owners.taken_points(sending_to(f"{OWN}mine", "http://other.test/origin/live/news"), channel=UUID(int=1)) == []

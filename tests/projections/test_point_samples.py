@@ -11,7 +11,7 @@ import pytest
 from api.wiring.core import Core
 from projections.consumers.leases import ShardLeases
 from projections.publishing_point.queries import PointStates
-from projections.publishing_point.samples import CONSUMER, PointKey, Sample, Samples
+from projections.publishing_point.samples import CONSUMER, PointKey, PointSample, Samples
 
 CHANNEL = UUID(int=7)
 FIRST, SECOND = PointKey(CHANNEL, 0, 0), PointKey(CHANNEL, 0, 1)
@@ -31,8 +31,8 @@ async def samples(inner: Core) -> AsyncIterator[Samples]:
     await leases.leave()
 
 
-def sample(key: PointKey = FIRST, mark: str = "", state: str = "started", *, age: float = 0.0) -> Sample:
-    return Sample(key, 0, 1, address=1, strategy=0, age=age, state=state, mark=mark)
+def sample(key: PointKey = FIRST, mark: str = "", state: str = "started", *, age: float = 0.0) -> PointSample:
+    return PointSample(key, 0, 1, address=1, strategy=0, age=age, state=state, mark=mark)
 
 
 async def states(inner: Core) -> dict[int, str]:

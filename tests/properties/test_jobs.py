@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.job import events
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import JobState, Output, Result, Semaphore, Submission, TaskPlan, TaskState
 from domain.kernel.command import Command
 from domain.kernel.errors import DomainError
@@ -26,7 +26,7 @@ WORKERS = ("first", "second")
 
 moments = st.none() | st.integers(-2, 4).map(lambda hours: START + timedelta(hours=hours))
 semaphores = st.none() | st.sampled_from([Semaphore(url="https://semaphore.test/a"), Semaphore(url="https://semaphore.test/b")])
-retries = st.builds(Retries, st.integers(0, 3), st.sampled_from([timedelta(0), timedelta(seconds=5)]))
+retries = st.builds(RetryPolicy, st.integers(0, 3), st.sampled_from([timedelta(0), timedelta(seconds=5)]))
 slots = st.integers(1, 3)
 offsets = st.sampled_from([-1, 0, 0, 0, 0, 1])
 """Offsets from the correct run to the run that a command names, mostly 0."""
@@ -63,7 +63,7 @@ class History:
             assert self.under_way.pop(event.task) == event.run, "only the present run ends"
             if isinstance(event, events.TaskCompleted):
                 self.done.add(event.task)
-        elif isinstance(event, events.Completed | events.Broken):
+        elif isinstance(event, events.JobCompleted | events.Broken):
             self.under_way.clear()
 
 
@@ -77,7 +77,7 @@ class Dice:
     slot: int
     run_at: datetime | None
     semaphore: Semaphore | None
-    retries: Retries
+    retries: RetryPolicy
 
 
 class Life:

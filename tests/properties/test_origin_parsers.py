@@ -14,7 +14,7 @@ from tests.properties.bounds import MIB, bounded
 from tests.workers.origin.mp4 import AAC, AVC, box, fragment, init
 from workers.media.boxes import boxes
 from workers.media.errors import Unreadable
-from workers.media.fragment_stream import FragmentStream, Piece
+from workers.media.fragment_stream import FragmentStream, StreamPiece
 from workers.media.fragments import read_fragments, read_init
 from workers.origin.incoming_playlist import IncomingPlaylist, MasterPlaylist, read_playlist
 from workers.origin.limits import MOST_PLAYLIST, UploadRefused
@@ -73,10 +73,10 @@ def spoilt(draw: st.DrawFn, good: bytes) -> bytes:
     return bytes(data)
 
 
-def streamed(data: bytes, sizes: Sequence[int]) -> tuple[list[Piece], bool]:
+def streamed(data: bytes, sizes: Sequence[int]) -> tuple[list[StreamPiece], bool]:
     """As it comes in pieces of these sizes, over and over; and whether it was taken whole."""
     stream, at, number = FragmentStream(most=MIB), 0, 0
-    pieces: list[Piece] = []
+    pieces: list[StreamPiece] = []
     try:
         while at < len(data):
             pieces += stream.take(data[at : at + sizes[number % len(sizes)]])
@@ -86,7 +86,7 @@ def streamed(data: bytes, sizes: Sequence[int]) -> tuple[list[Piece], bool]:
     return pieces, True
 
 
-def whole(pieces: Sequence[Piece]) -> list[tuple[str, bytes]]:
+def whole(pieces: Sequence[StreamPiece]) -> list[tuple[str, bytes]]:
     """Media data put together again."""
     boxes: list[tuple[str, bytes]] = []
     for piece in pieces:

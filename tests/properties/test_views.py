@@ -29,7 +29,7 @@ from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.record.queries import Links
+from projections.record.queries import LinkUsers
 from tests.conftest import HandClock
 from tests.postgres import empty
 from tests.projections.feeding import shown, table
@@ -77,7 +77,7 @@ def afresh(inner: Core) -> CommandExecutor:
         inner.streams,
         mapper=EventMapper(inner.catalogue),
         views=inner.views,
-        users=Links(inner.database),
+        users=LinkUsers(inner.database),
         clock=inner.clock,
     )
 

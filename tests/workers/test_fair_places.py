@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.kernel.fair_places import FairPlaces, NoPlace, Place, PlacesInUse
+from workers.kernel.fair_places import FairPlaces, NoPlace, PlacesInUse, WorkPlace
 
 
 class Hall:
@@ -19,7 +19,7 @@ class Hall:
         self.places = FairPlaces(most, clock=lambda: self.now)
         self.given_up: list[str] = []
 
-    def take(self, owner: str, name: str = "", size: int = 1) -> Place:
+    def take(self, owner: str, name: str = "", size: int = 1) -> WorkPlace:
         return self.places.take(owner, partial(self.given_up.append, name or owner), size=size)
 
 
@@ -85,7 +85,7 @@ def test_a_place_that_was_given_up_does_not_grow() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 4), st.booleans()), max_size=60))
 def test_there_are_never_more_and_an_owner_with_less_than_its_share_is_not_refused(asked: list[tuple[str, int, bool]]) -> None:
     hall = Hall(8)
-    owned: list[Place] = []
+    owned: list[WorkPlace] = []
     for owner, size, leaves in asked:
         before = sum(place.size for place in owned if place.owner == owner and hall.places._holds(place))
         try:

@@ -12,7 +12,7 @@ import pytest
 from api.wiring.catalogue import DAY_TABLES, REMOVALS
 from api.wiring.core import Core
 from api.wiring.settings import Settings
-from projections.job.log_lines import Line, write
+from projections.job.log_lines import JobLogLine, write
 from projections.log_store.log_store import Level, Logbook
 from projections.webhook.queries import DeliveryFilter, DeliveryQueries
 from projections.webhook.redelivery import Redelivery
@@ -42,7 +42,7 @@ async def test_lines_of_jobs_and_entries_of_the_log_store_are_kept_for_the_days_
     logbook, now = Logbook(inner.database, clock, machine="here"), clock.now
     for days in (12, 10, 6, 4, 0):
         clock.now = now - timedelta(days=days)
-        await write(inner.database, lines=[Line(1, 1, 1, str(days), clock.now)], progress=())
+        await write(inner.database, lines=[JobLogLine(1, 1, 1, str(days), clock.now)], progress=())
         await logbook.note(Level.INFO, str(days), subject="a")
     await retention(inner, clock, job_line_days="11", log_days="5").tidy()
     assert rows(database_url, "SELECT message FROM job_log_lines ORDER BY id") == [("10",), ("6",), ("4",), ("0",)]
@@ -88,7 +88,7 @@ async def test_every_table_of_days_has_partitions_after_the_first_turn(inner: Co
 
 
 async def test_while_one_process_does_it_the_others_do_not(inner: Core, database_url: str, clock: HandClock) -> None:
-    await write(inner.database, lines=[Line(1, 1, 1, "old", clock.now - timedelta(days=90))], progress=())
+    await write(inner.database, lines=[JobLogLine(1, 1, 1, "old", clock.now - timedelta(days=90))], progress=())
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", (module._LOCK,))
         assert await retention(inner, clock).tidy()

@@ -11,16 +11,18 @@ from collections.abc import Sequence
 
 from aiohttp.abc import ResolveResult
 
-from workers.adapters.outbound_guard import Guard, NotPublic
+from workers.adapters.outbound_guard import AddressGuard, NotPublic
 from workers.ports.outbound import OutboundFailed
 
 
-async def connect(guard: Guard, addresses: Sequence[ResolveResult], *, name: str | None) -> tuple[StreamReader, StreamWriter]:
+async def connect(
+    guard: AddressGuard, addresses: Sequence[ResolveResult], *, name: str | None
+) -> tuple[StreamReader, StreamWriter]:
     """Connect, with TLS for this `name` unless it is None. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
     return await _streams(await connect_socket(guard, addresses), name)
 
 
-async def connect_socket(guard: Guard, addresses: Sequence[ResolveResult]) -> socket.socket:
+async def connect_socket(guard: AddressGuard, addresses: Sequence[ResolveResult]) -> socket.socket:
     """Return a connected socket. Raises `OutboundRefused`, `OutboundFailed` or `TimeoutError`."""
     reason = "none of its addresses answers"
     for address in addresses:

@@ -1,8 +1,8 @@
 """The guard of outbound requests: allowed addresses and URLs: docs/adr/0017-one-guarded-outbound-client.md.
 
 A check of the URL alone is not enough: a name may resolve to another address between check and connect, and an address has many
-spellings. So the decisive check is in `Guard.socket`, which makes the socket for each connection to one address. The other checks
-come first, to refuse a name when any of its addresses is not allowed, and to give a clear reason.
+spellings. So the decisive check is in `AddressGuard.socket`, which makes the socket for each connection to one address. The other
+checks come first, to refuse a name when any of its addresses is not allowed, and to give a clear reason.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class NotPublic(OSError):
         return OutboundRefused("The address is not public and not in an allowed network.")
 
 
-class Guard:
+class AddressGuard:
     """Permits public addresses, and those of the networks that the operator allows. `origin` is the address of the built-in origin,
     such as `http://127.0.0.1:8080`: URLs below its `/origin/` may be reached too, at exactly this host and port."""
 
@@ -80,7 +80,7 @@ class Guard:
         self._allow = tuple(allow)
         self._origin = None if origin is None else _OriginGuard(URL(origin))
 
-    def towards(self, url: URL) -> Guard:
+    def towards(self, url: URL) -> AddressGuard:
         """Return the guard for connections of this URL, since the built-in origin has a guard of its own. Connections that were
         opened by one guard must not be used for URLs of another."""
         return self._origin if self._origin is not None and self._origin.holds(url) else self
@@ -105,7 +105,7 @@ class Guard:
         return socket.socket(family, kind, protocol)
 
 
-class _OriginGuard(Guard):
+class _OriginGuard(AddressGuard):
     """Permits the address of the built-in origin at its port. If the origin has a name, all addresses of that name are permitted,
     because the operator chose it."""
 
@@ -116,7 +116,7 @@ class _OriginGuard(Guard):
     def holds(self, url: URL) -> bool:
         return url.origin() == self._where and _BELOW_ORIGIN.fullmatch(url.raw_path) is not None and ".." not in url.raw_path
 
-    def towards(self, url: URL) -> Guard:
+    def towards(self, url: URL) -> AddressGuard:
         return self
 
     def permits(self, address: str) -> bool:
@@ -132,7 +132,7 @@ class _OriginGuard(Guard):
 class GuardedResolver(AbstractResolver):
     """The resolver of the system. A name with an address that is not permitted is refused."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self._guard = guard
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:

@@ -27,7 +27,7 @@ from yarl import URL
 from workers.adapters.outbound_answers import BoundedResponses
 from workers.adapters.outbound_connection import connect, connect_socket
 from workers.adapters.outbound_file import Receiving
-from workers.adapters.outbound_guard import Guard, GuardedResolver, Network, NotPublic, target
+from workers.adapters.outbound_guard import AddressGuard, GuardedResolver, Network, NotPublic, target
 from workers.kernel.shortage import SHORTAGES
 from workers.ports.outbound import NO_HEADERS, Downloaded, DownloadStart, OutboundFailed, OutboundRefused, Reply
 
@@ -60,14 +60,14 @@ class GuardedClient:
         permit: Callable[[], None] = lambda: None,
         read_token: ReadToken = lambda point: None,
     ) -> None:
-        """`origin` is passed to `Guard`. `permit` is called before each request and connection; it may raise `OutboundRefused`.
-        `read_token` returns the token with which the product reads a publishing point of that origin; it is sent to no other
-        address."""
-        self._guard = Guard(allow, origin=origin)
+        """`origin` is passed to `AddressGuard`. `permit` is called before each request and connection; it may raise
+        `OutboundRefused`. `read_token` returns the token with which the product reads a publishing point of that origin; it is sent
+        to no other address."""
+        self._guard = AddressGuard(allow, origin=origin)
         self._resolver = resolver
         self._permit = permit
         self._read_token = read_token
-        self._sessions: dict[Guard, aiohttp.ClientSession] = {}
+        self._sessions: dict[AddressGuard, aiohttp.ClientSession] = {}
 
     async def request(
         self,
@@ -269,7 +269,7 @@ class GuardedClient:
             session = self._sessions[guard] = self._open(guard)
         return session
 
-    def _open(self, guard: Guard) -> aiohttp.ClientSession:
+    def _open(self, guard: AddressGuard) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
             resolver=self._resolver or GuardedResolver(guard),
             socket_factory=guard.socket,

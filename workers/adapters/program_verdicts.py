@@ -19,7 +19,7 @@ _MOST: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ProgramVerdict:
     """The result of the trials of a program. `faults` are sentences; it is empty if every trial passed."""
 
     faults: Sequence[str]
@@ -35,12 +35,12 @@ class Verdicts:
 
     home: Path
 
-    def of(self, program: Path, *, version: str) -> Verdict | None:
+    def of(self, program: Path, *, version: str) -> ProgramVerdict | None:
         stored = self._stored().get(str(program.resolve()))
         if not isinstance(stored, dict) or not isinstance(stored.get("faults"), list):
             return None
         same = {name: stored.get(name) for name in ("size", "mtime", "version")} == _identity(program, version)
-        return Verdict([str(each) for each in stored["faults"]]) if same else None
+        return ProgramVerdict([str(each) for each in stored["faults"]]) if same else None
 
     def note(self, program: Path, *, version: str, faults: Sequence[str]) -> None:
         """Store a verdict. Raises `OSError`."""

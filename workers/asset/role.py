@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.asset.aggregate import Asset
-from domain.asset.events import Removed
+from domain.asset.events import AssetRemoved
 from domain.kernel.media_files import MediaFiles
 from domain.kernel.ports import Executor
 from projections.asset.queries import AssetQueries
@@ -28,7 +28,7 @@ def assets(
     run_files: RunFiles,
     packages: CaptionPackages,
 ) -> Sequence[Worker]:
-    hub = WakeupHub(consumers.signal(frozenset({Asset.KIND}), topics=frozenset({Removed.TOPIC})))
+    hub = WakeupHub(consumers.signal(frozenset({Asset.KIND}), topics=frozenset({AssetRemoved.TOPIC})))
     removal = AssetFileRemoval(
         assets,
         executor,

@@ -21,7 +21,7 @@ _LOCK: Final = 0x6D6C207265646163  # "ml redac"
 _FORGOTTEN: Final = "SELECT stream, position FROM redacted_streams WHERE position > %s"
 
 
-class Redactions(BackgroundTask):
+class RedactionTask(BackgroundTask):
     """The background task of redactions. `pause` is in seconds."""
 
     WHAT: ClassVar[str] = "redactions"

@@ -40,7 +40,7 @@ SET verified_at = clock_timestamp(), bad_position = excluded.bad_position, reaso
 _log = logging.getLogger(__name__)
 
 
-class LogVerification(BackgroundTask):
+class LogVerifier(BackgroundTask):
     """Verifies, once a minute, the new events and `part` of the older ones. Every process shows the progress in its metrics."""
 
     WHAT: ClassVar[str] = "verification of the log"

@@ -32,13 +32,13 @@ CONSUMER: Final = "timekeeper"
 CHANGES_TIMES: Final = frozenset(
     event.TOPIC
     for event in (
-        events.Registered,
+        events.EventRegistered,
         events.Rescheduled,
         events.AutomationChanged,
         events.ProvisioningPlanChanged,
         events.ProvisionStateChanged,
         events.StateChanged,
-        events.Restored,
+        events.EventRestored,
         Composed,
     )
 )

@@ -25,12 +25,12 @@ from domain.record.kinds.channel import Channel
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
 from projections.kernel.background_task import TRANSIENT, start_task
 from projections.publishing_point.points import ChannelPoints, ChannelPointsReader
-from projections.publishing_point.samples import LiveChannel, PointKey, Sample, Samples
+from projections.publishing_point.samples import LiveChannel, PointKey, PointSample, Samples
 from projections.vault.vault import Vault
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import PointMetrics
 from workers.kernel.wakeups import Waker
-from workers.ports.points import PointReport, PointSilent, PointStatus
+from workers.ports.points import PointReport, PointSilent, PointStatusReader
 
 # The rhythm of samples: decides which points are due. Each is due once in an interval, and the points are spread over it.
 
@@ -171,7 +171,11 @@ class PointKeys:
 
 
 async def look_at(
-    point: WatchedPoint, statuses: Mapping[StatusCheckStrategy, PointStatus], *, key: str | None, first: StatusCheckStrategy | None
+    point: WatchedPoint,
+    statuses: Mapping[StatusCheckStrategy, PointStatusReader],
+    *,
+    key: str | None,
+    first: StatusCheckStrategy | None,
 ) -> LookResult:
     """Ask the server of a point once."""
     begun = monotonic()
@@ -217,7 +221,7 @@ class Prober(LeasedWorker):
         *,
         hosts: ProvisionedHosts,
         keys: PointKeys,
-        statuses: Mapping[StatusCheckStrategy, PointStatus],
+        statuses: Mapping[StatusCheckStrategy, PointStatusReader],
         leases: ShardLeases,
         waker: Waker,
         metrics: PointMetrics,
@@ -236,7 +240,7 @@ class Prober(LeasedWorker):
         self._rhythm = Rhythm(interval)
         self._asking: dict[PointKey, asyncio.Task[None]] = {}
         self._slow = 0
-        self._results: dict[PointKey, tuple[Sample, float]] = {}
+        self._results: dict[PointKey, tuple[PointSample, float]] = {}
         self._read = self._written = self._forgotten = float("-inf")
 
     @property
@@ -385,9 +389,9 @@ class Prober(LeasedWorker):
         await self._samples.write([replace(sample, age=now - at) for sample, at in results.values()])
 
 
-def _sample_of(key: PointKey, watched: _Watched, looked: LookResult, epoch: int) -> Sample:
+def _sample_of(key: PointKey, watched: _Watched, looked: LookResult, epoch: int) -> PointSample:
     report = looked.report
-    sample = Sample(key, watched.shard, epoch, address=watched.point.fingerprint, strategy=watched.point.strategy, age=0.0)
+    sample = PointSample(key, watched.shard, epoch, address=watched.point.fingerprint, strategy=watched.point.strategy, age=0.0)
     if report is None:
         assert looked.silent is not None
         return replace(sample, counted=looked.silent.is_at_fault, fault=str(looked.silent))

@@ -26,12 +26,12 @@ from domain.job.values import Output
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.kernel.sizes import MIB
 from workers.job import folders
 from workers.job.inputs import Inputs
 from workers.job.media_paths import JOBS, MediaPaths
-from workers.job.publishers import Note, PublishedByAnother, outputs_to_claim
+from workers.job.publishers import PublishedByAnother, PublisherNote, outputs_to_claim
 from workers.job.workspaces import OutputMissing, Workspaces
 from workers.ports.buckets import Completion, ObjectStore
 
@@ -68,12 +68,12 @@ class BucketWorkspaces:
         self._in_store: set[int] = set()
         """Jobs that have something in the bucket, as far as this worker knows."""
 
-    async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
+    async def stage(self, run: QueuedRun, outputs: Iterable[Output]) -> None:
         """Upload the files, so that any worker can publish them. Raises `OSError`."""
         chosen = list(outputs)
         await self._retry_until_available(lambda: self._stage(run, chosen), run)
 
-    async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
+    async def publish(self, run: QueuedRun, outputs: Iterable[Output], *, client: str) -> None:
         """Complete the uploads in their order, unless an earlier call did. If another client has published one of the files, none
         is completed.
 
@@ -82,15 +82,15 @@ class BucketWorkspaces:
         chosen = list(outputs)
         await self._retry_until_available(lambda: self._publish(run, chosen, client), run)
 
-    async def has_files(self, run: Run) -> bool:
+    async def has_files(self, run: QueuedRun) -> bool:
         return await self._local.has_files(run)
 
-    async def discard(self, run: Run) -> None:
+    async def discard(self, run: QueuedRun) -> None:
         await self._local.discard(run)
         if run.job in self._in_store:
             await _try_or_leave(self._end_uploads(run))
 
-    async def discard_runs(self, run: Run) -> None:
+    async def discard_runs(self, run: QueuedRun) -> None:
         await self._local.discard_runs(run)
         if run.job in self._in_store:
             for number in range(1, run.run + 1):
@@ -120,7 +120,7 @@ class BucketWorkspaces:
             if begun < self._clock() - _STALE:
                 await self._store.end_upload(key, upload)
 
-    async def _stage(self, run: Run, outputs: list[Output]) -> None:
+    async def _stage(self, run: QueuedRun, outputs: list[Output]) -> None:
         """Upload the files from the start; the uploads of an earlier attempt are deleted."""
         self._in_store.add(run.job)
         await self._end_uploads(run)
@@ -139,7 +139,7 @@ class BucketWorkspaces:
             raise fault
         await self._store.put(_note(run), _UPLOADS.dump_json(uploads))
 
-    async def _upload(self, run: Run, output: Output, upload: str) -> list[str]:
+    async def _upload(self, run: QueuedRun, output: Output, upload: str) -> list[str]:
         """Upload a file, and return the entity tags of its parts. A file that differs from its declaration is refused."""
         local_file = MediaPaths(self._local.root, run.job).workspace(run.task, run.run) / output.path
         file = await asyncio.to_thread(folders.open_output, self._local.root, local_file.relative_to(self._local.root).parts)
@@ -156,7 +156,7 @@ class BucketWorkspaces:
             raise OutputMissing(f"{output.name} is not the file that the step declared")
         return tags
 
-    async def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
+    async def _publish(self, run: QueuedRun, outputs: list[Output], client: str) -> None:
         self._in_store.add(run.job)
         for number in range(1, run.run):  # so that a stale worker cannot publish them
             await self._end_uploads(run._replace(run=number))
@@ -170,7 +170,7 @@ class BucketWorkspaces:
         await self._check_places([output for output in outputs if output.name in waiting], completed)
         await self._store.delete([_note(run)])
 
-    async def _complete(self, run: Run, name: str, upload: _Upload, etag: str | None, *, client: str) -> bool:
+    async def _complete(self, run: QueuedRun, name: str, upload: _Upload, etag: str | None, *, client: str) -> bool:
         """Complete an upload; return False if there is no such upload.
 
         The object in its place is replaced only if it is the one with the tag `seen`, which it had when the place was claimed.
@@ -196,38 +196,38 @@ class BucketWorkspaces:
 
         await asyncio.gather(*map(look, outputs))
 
-    async def _claim(self, run: Run, name: str, client: str) -> str:
+    async def _claim(self, run: QueuedRun, name: str, client: str) -> str:
         """Claim a place, and return the entity tag of the object that may be replaced there; empty if no object may be there."""
         digits = sha256(name.encode()).hexdigest()
         note, runs = f".published/{digits[:2]}/{digits}", (_note(run),)
         while True:
-            if await self._store.put(note, Note(client, runs, new_id().hex).content, instead_of=""):
+            if await self._store.put(note, PublisherNote(client, runs, new_id().hex).content, instead_of=""):
                 return ""
             last_note = await self._store.get(note, limit=_LARGEST_NOTE)
             if last_note is None:
                 continue
-            last, etag = Note.read(last_note[0]), last_note[1]
+            last, etag = PublisherNote.read(last_note[0]), last_note[1]
             pending = [source for source in last.sources if await self._store.head(source) is not None]
             there = await self._tag(name)  # read after the pending ones: an upload completed meanwhile is in its place
             if last.client != client and (pending or there):
                 raise PublishedByAnother(name)
             if last.client == client and runs[0] in last.sources:
                 return there
-            if await self._store.put(note, Note(client, (*pending, *runs), new_id().hex).content, instead_of=etag):
+            if await self._store.put(note, PublisherNote(client, (*pending, *runs), new_id().hex).content, instead_of=etag):
                 return there
 
     async def _tag(self, name: str) -> str:
         stored = await self._store.head(name)
         return "" if stored is None else stored.etag
 
-    async def _end_uploads(self, run: Run) -> None:
+    async def _end_uploads(self, run: QueuedRun) -> None:
         uploads = await self._uploads_of(run)
         for name, (upload, _) in uploads.items():
             await self._store.end_upload(name, upload)
         if uploads:
             await self._store.delete([_note(run)])
 
-    async def _uploads_of(self, run: Run) -> Mapping[str, _Upload]:
+    async def _uploads_of(self, run: QueuedRun) -> Mapping[str, _Upload]:
         return _read(await self._store.get(_note(run), limit=_LARGEST_NOTE))
 
     async def _remove(self, job: int) -> None:
@@ -239,7 +239,7 @@ class BucketWorkspaces:
             await self._store.delete([stored.key for stored in objects])
         self._in_store.discard(job)
 
-    async def _retry_until_available(self, act: Callable[[], Awaitable[T]], run: Run) -> T:
+    async def _retry_until_available(self, act: Callable[[], Awaitable[T]], run: QueuedRun) -> T:
         while True:
             try:
                 return await act()
@@ -259,7 +259,7 @@ _UPLOADS: Final = TypeAdapter(dict[str, _Upload])
 """The uploads by the names of the outputs."""
 
 
-def _note(run: Run) -> str:
+def _note(run: QueuedRun) -> str:
     return f"{JOBS}/{run.job}/{run.task}/{run.run}.json"
 
 

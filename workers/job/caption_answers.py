@@ -10,7 +10,7 @@ from uuid import UUID
 
 from domain.asset.row import AssetRow
 from domain.asset.values import FOUND, CaptionKind
-from projections.asset.queries import AssetQueries, CaptionTexts
+from projections.asset.queries import AssetQueries, StoredCaptionTexts
 from workers.job.context import StepContext, StepFailed
 from workers.media.captions.tracks import TextTrack
 
@@ -33,7 +33,7 @@ async def no_tracks(content_id: str) -> Sequence[TextTrack]:
 class CaptionAnswers:
     """Answers the steps of a process."""
 
-    def __init__(self, texts: CaptionTexts, assets: AssetQueries) -> None:
+    def __init__(self, texts: StoredCaptionTexts, assets: AssetQueries) -> None:
         self._texts = texts
         self._assets = assets
 

@@ -32,7 +32,7 @@ from workers.kernel.media_programs import missing
 from workers.ports.outbound import DEFAULT_LIMITS, NO_HEADERS, Download, Downloaded, DownloadLimits, DownloadStart
 from workers.ports.targets import PublishingTarget, Targets
 
-__all__ = ["Job", "StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepResult"]
+__all__ = ["StepCancelled", "StepContext", "StepEnvironment", "StepFailed", "StepJob", "StepResult"]
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -56,7 +56,7 @@ class StepFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class StepJob:
     id: int
     client: str
     workflow: str
@@ -103,7 +103,7 @@ class StepContext(Generic[P]):
 
     def __post_init__(self) -> None:
         order = self.order
-        self.job = Job(order.job, order.client, order.workflow, order.content_id)
+        self.job = StepJob(order.job, order.client, order.workflow, order.content_id)
         self.task = order.task
         self.run_number = order.run
         self.results: Mapping[str, Mapping[str, Any]] = order.results

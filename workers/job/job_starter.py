@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from domain.job.aggregate import Job
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
-from projections.job.admission import Admission, AdmittedJob, Capacity, admit
+from projections.job.admission import AdmittedJob, Capacity, QueuedJobs, admit
 from projections.job.settings import EngineSettingsQueries
 from projections.job.view import SHARDS
 from projections.kernel.database.database import Database
@@ -30,7 +30,7 @@ _LOOK: Final = 0.1
 _log = logging.getLogger(__name__)
 
 
-class Places(Protocol):
+class QueuePlaces(Protocol):
     """The places of a worker for the tasks of one queue."""
 
     @property
@@ -71,19 +71,19 @@ class JobStarter:
     def __init__(self, database: Database, executor: CommandExecutor, *, settings: EngineSettingsQueries, waker: Waker) -> None:
         self._executor = executor
         self._settings = settings
-        self._admission = Admission(database)
+        self._admission = QueuedJobs(database)
         self.waker = waker
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, QueuePlaces] = {}
         self._others = defaultdict[str, OverdueKeys[int]](OverdueKeys)
         self._looked_for_unowned = defaultdict[str, float](lambda: float("-inf"))
         self._capacity = Waker()
         self.backlogged = False
         self.starting = 0
 
-    def add(self, places: Places) -> None:
+    def add(self, places: QueuePlaces) -> None:
         self._places[places.name] = places
 
-    def place_is_free(self, places: Places) -> None:
+    def place_is_free(self, places: QueuePlaces) -> None:
         if self.backlogged and places.has_room:
             self._capacity.wake()
 
@@ -95,7 +95,7 @@ class JobStarter:
         """Start the jobs of these shards, and return their number. Jobs wait a moment for a place if steps end fast here."""
         begin = min(shards, default=0) / SHARDS
         starts = await self._proposals(shards, begin=begin)
-        chosen: list[tuple[AdmittedJob, Places | None]] = []
+        chosen: list[tuple[AdmittedJob, QueuePlaces | None]] = []
         self.backlogged = False
         for admitted_job in starts:
             places = self._places.get(admitted_job.queued.queue)
@@ -110,7 +110,7 @@ class JobStarter:
         await self._start(chosen)
         return len(chosen)
 
-    async def start_unowned(self, places: Places) -> None:
+    async def start_unowned(self, places: QueuePlaces) -> None:
         """Start, in free places, jobs of any shard that have had a slot for a while and were not started by their owner."""
         now = time.monotonic()
         if now - self._looked_for_unowned[places.name] < BORROWED_AFTER:
@@ -140,7 +140,7 @@ class JobStarter:
             for client, limits in settings.items()
         }
 
-    async def _start(self, starts: Sequence[tuple[AdmittedJob, Places | None]]) -> None:
+    async def _start(self, starts: Sequence[tuple[AdmittedJob, QueuePlaces | None]]) -> None:
         self.starting += len(starts)
         try:
             ends = await asyncio.gather(*(self._start_one(start, places) for start, places in starts), return_exceptions=True)
@@ -152,7 +152,7 @@ class JobStarter:
             elif end is not None:
                 raise end
 
-    async def _start_one(self, admitted_job: AdmittedJob, places: Places | None) -> None:
+    async def _start_one(self, admitted_job: AdmittedJob, places: QueuePlaces | None) -> None:
         queued, job = admitted_job.queued, None
         worker = "" if places is None else places.worker
         workers = {} if places is None else {places.name: worker}

@@ -58,7 +58,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class StepFailure:
     """The outcome of a step that failed.
 
     `final` means that another attempt would fail in the same way. `interrupted` means that the step was cancelled, and might have

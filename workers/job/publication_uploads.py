@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pydantic_core import to_json
 
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.job.upload_states import UploadStates, UploadTaken
 from workers.job.protocol import Answer
 from workers.ports.targets import OpenDestination, OpenedDestination, TargetFailed
@@ -38,7 +38,7 @@ class PublicationUploads:
         self._states = states
         self._opens = opens
 
-    def answers(self, publication: UUID, run: Run) -> Mapping[str, Answer]:
+    def answers(self, publication: UUID, run: QueuedRun) -> Mapping[str, Answer]:
         """Return the answers to the questions of this run, by kind."""
 
         async def open_destination(_: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -52,12 +52,12 @@ class PublicationUploads:
     async def forget(self, job: int) -> None:
         await self._states.forget(job)
 
-    async def _open(self, publication: UUID, run: Run) -> Mapping[str, Any]:
+    async def _open(self, publication: UUID, run: QueuedRun) -> Mapping[str, Any]:
         destination = await self._opens(publication, job=run.job)
         state = await self._states.take(publication, job=run.job, run=run.run)
         return {"opened": destination, "state": state}
 
-    async def _save(self, publication: UUID, run: Run, state: object) -> Mapping[str, Any]:
+    async def _save(self, publication: UUID, run: QueuedRun, state: object) -> Mapping[str, Any]:
         if not isinstance(state, dict) or len(to_json(state)) > MOST_STATE:
             raise ValueError(f"a state must be a JSON object of at most {MOST_STATE} bytes")
         await self._states.save(publication, state, job=run.job, run=run.run)

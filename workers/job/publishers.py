@@ -41,7 +41,7 @@ class PublishedByAnother(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class PublisherNote:
     """The client that publishes a file, and the places where its runs have made it.
 
     An empty client means that the file is not a note. `id` makes two notes with the same content differ in a store that identifies
@@ -53,7 +53,7 @@ class Note:
     id: str = field(default="", compare=False)
 
     @classmethod
-    def read(cls, content: bytes) -> Note:
+    def read(cls, content: bytes) -> PublisherNote:
         first, *sources = os.fsdecode(content).split("\n")
         client, _, id = first.partition(" ")
         return cls(client, tuple(sources), id)
@@ -77,7 +77,7 @@ class Publishers:
 
     def claim(self, place: Path, client: str, *, source: Sequence[str], name: str) -> None:
         """Claim a place for a client. Raises `PublishedByAnother` with the `name` under which the file was to be published."""
-        note, ours = sha256(os.fsencode(place.relative_to(self._root))).hexdigest(), Note(client, ("/".join(source),))
+        note, ours = sha256(os.fsencode(place.relative_to(self._root))).hexdigest(), PublisherNote(client, ("/".join(source),))
         with folders.folder(self._root, (_FOLDER, note[:2]), make=True) as notes:
             written = f"new.{new_id().hex}"
             try:
@@ -88,7 +88,7 @@ class Publishers:
                 with suppress(FileNotFoundError):
                     os.unlink(written, dir_fd=notes)
 
-    def _supersede(self, notes: int, note: str, written: str, place: Path, ours: Note, *, name: str) -> None:
+    def _supersede(self, notes: int, note: str, written: str, place: Path, ours: PublisherNote, *, name: str) -> None:
         """Supersede the last note, unless another client has published the file or may still do so."""
         while True:
             existing = _notes_by_number(notes, note)
@@ -110,7 +110,7 @@ class Publishers:
                     return
                 _delete(notes, [f"{note}.{last + 1}"])  # the number was free because a higher one had superseded it
 
-    def _is_pending(self, note: Note) -> bool:
+    def _is_pending(self, note: PublisherNote) -> bool:
         return any(self._is_there(source.split("/")) for source in note.sources)
 
     def _is_there(self, parts: Sequence[str]) -> bool:
@@ -123,7 +123,7 @@ class Publishers:
         return True
 
 
-def _notes_by_number(notes: int, note: str) -> Mapping[int, Note]:
+def _notes_by_number(notes: int, note: str) -> Mapping[int, PublisherNote]:
     """Return the notes by number. The first note, which has no number, is never deleted."""
     by_number = {number: _read(notes, f"{note}.{number}" if number else note) for number in _numbers(notes, note)}
     return {number: content for number, content in by_number.items() if content is not None}
@@ -158,7 +158,7 @@ def _write(notes: int, name: str, content: bytes) -> None:
         file.write(content)
 
 
-def _read(notes: int, name: str) -> Note | None:
+def _read(notes: int, name: str) -> PublisherNote | None:
     """Return the note with this name; None if there is none."""
     try:
         file = os.open(name, folders.FILE, dir_fd=notes)
@@ -166,6 +166,6 @@ def _read(notes: int, name: str) -> Note | None:
         return None
     try:
         ours = stat.S_ISREG(os.fstat(file).st_mode)
-        return Note.read(os.read(file, _LONGEST)) if ours else Note("")
+        return PublisherNote.read(os.read(file, _LONGEST)) if ours else PublisherNote("")
     finally:
         os.close(file)

@@ -18,7 +18,7 @@ from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
 from projections.consumers.leases import ShardLeases
-from projections.job.due import AT_ONCE, Due, DueJobs
+from projections.job.due import AT_ONCE, DueJob, DueJobs
 from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
@@ -102,18 +102,18 @@ class Scheduler(LeasedWorker):
         active = await self._settings.schedule_active(clients)
         return [client for client in clients if active[client]]
 
-    async def _opened(self, due: Due) -> None:
+    async def _opened(self, due: DueJob) -> None:
         """Queue a job whose semaphore is open. The answer may have taken a while, so the other conditions are checked again."""
         if self._is_ours() and await self._active([due.client]):
             await self._queue([due])
 
-    async def _queue(self, due: Sequence[Due]) -> None:
+    async def _queue(self, due: Sequence[DueJob]) -> None:
         ends = await asyncio.gather(*map(self._queue_one, due), return_exceptions=True)
         for end in ends:
             if isinstance(end, BaseException):
                 raise end
 
-    async def _queue_one(self, due: Due) -> None:
+    async def _queue_one(self, due: DueJob) -> None:
         try:
             queue = Job.queue.on(due.job, run_at=due.run_at, semaphore=due.semaphore)
             await self._executor.execute(queue, invocation=Invocation.by("system", correlation_id=due.transaction_id))

@@ -19,8 +19,8 @@ from domain.job.aggregate import Job
 from domain.job.values import Semaphore, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.errors import DecryptionFailed, Unavailable
-from projections.job.due import Due, DueJobs
-from projections.job.log_lines import Line, write
+from projections.job.due import DueJob, DueJobs
+from projections.job.log_lines import JobLogLine, write
 from projections.kernel.background_task import start_task
 from projections.kernel.database.database import Database
 from projections.vault.vault import Vault
@@ -36,7 +36,7 @@ NO_TASK: Final = 0
 
 _log = logging.getLogger(__name__)
 
-Opened = Callable[[Due], Coroutine[Any, Any, None]]
+Opened = Callable[[DueJob], Coroutine[Any, Any, None]]
 
 
 class SemaphoreProbe:
@@ -61,7 +61,7 @@ class SemaphoreProbe:
 
     async def log_reason(self, job: int, semaphore: Semaphore, *, why: str) -> None:
         message = f"Waiting for the semaphore {semaphore.url}: {why}"
-        await write(self._database, lines=[Line(job, NO_TASK, Severity.INFO, message, self._clock())], progress=())
+        await write(self._database, lines=[JobLogLine(job, NO_TASK, Severity.INFO, message, self._clock())], progress=())
 
     async def _address(self, job: int, semaphore: Semaphore) -> str:
         if semaphore.sealed_url is None:
@@ -79,7 +79,7 @@ class _Closed:
     `asked` is the time of the last request, of `monotonic`; `why` is the reason that was written last.
     """
 
-    due: Due
+    due: DueJob
     asked: float = float("-inf")
     why: str = ""
 
@@ -104,7 +104,7 @@ class SemaphorePoller:
         """Return the version of each waiting job, by job."""
         return {job: closed.due.version for job, closed in self._closed.items()}
 
-    def add(self, due: Due) -> None:
+    def add(self, due: DueJob) -> None:
         """Add a new or changed job. The semaphore of a changed one is requested at once."""
         before = self._closed.get(due.job)
         self._closed[due.job] = _Closed(due, why=before.why if before is not None and before.due.semaphore == due.semaphore else "")

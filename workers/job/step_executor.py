@@ -17,7 +17,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from domain.job.aggregate import NO_WORKERS, Job, Retries
+from domain.job.aggregate import NO_WORKERS, Job, RetryPolicy
 from domain.job.task import Task
 from domain.job.values import Fenced, JobState, Result, TaskState
 from domain.kernel.cause import Cause
@@ -25,7 +25,7 @@ from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, DecryptionFailed, Unavailable
 from domain.kernel.masking import secret_texts
 from domain.kernel.ports import Invocation
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.job.settings import EngineSettingsQueries
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
@@ -33,7 +33,7 @@ from projections.vault.vault import Vault
 from workers.job.caption_answers import TEXT, CaptionAnswers
 from workers.job.content_protection import FindProtection
 from workers.job.media_paths import PathEscape, is_own
-from workers.job.protocol import Answer, Failed, Finished, Protection, StepOrder
+from workers.job.protocol import Answer, Finished, Protection, StepFailure, StepOrder
 from workers.job.publication_uploads import PublicationUploads
 from workers.job.publishers import PublishedByAnother
 from workers.job.step_log import StepLogWriter, StepReporter
@@ -94,7 +94,7 @@ class AssignedRun:
     task of the job, in the append that completes this one.
     """
 
-    run: Run
+    run: QueuedRun
     worker: str
     transaction_id: str
     publishing: bool = False
@@ -135,7 +135,7 @@ class StepExecutor:
         self._captions = captions
         self._metrics = metrics
         self._spans = spans
-        self._stepping: set[Run] = set()
+        self._stepping: set[QueuedRun] = set()
         self._batches = ReportBatches()
 
     @property
@@ -143,17 +143,17 @@ class StepExecutor:
         """A text about the protections that this machine lacks; None if it lacks none."""
         return self._processes.warning
 
-    def is_stepping(self, run: Run) -> bool:
+    def is_stepping(self, run: QueuedRun) -> bool:
         """Return True if the step of this run is running now.
 
         Before and after, commands to the job detect that a run is not current.
         """
         return run in self._stepping
 
-    async def retries(self, client: str) -> Retries:
+    async def retries(self, client: str) -> RetryPolicy:
         """Return the current retry settings of a client."""
         settings = (await self._settings.of([client]))[client]
-        return Retries(settings.retry_limit, timedelta(seconds=settings.retry_delay))
+        return RetryPolicy(settings.retry_limit, timedelta(seconds=settings.retry_delay))
 
     async def execute(self, assigned: AssignedRun) -> Job:
         """Execute a run, and return the job after it. Raises `Fenced` if the run is not current any more.
@@ -179,7 +179,7 @@ class StepExecutor:
             self._metrics.job_ended(job.submission.workflow, outcome=_outcome(job))
         return job
 
-    async def clean_up(self, job: Job, run: Run) -> None:
+    async def clean_up(self, job: Job, run: QueuedRun) -> None:
         """Delete the files that an executed run leaves.
 
         This may take long, so the next task of the job may have been started already. Files of a failed job are deleted too: many
@@ -197,7 +197,7 @@ class StepExecutor:
         elif await self._workspaces.has_files(run):  # this run has copied what it could use from earlier runs
             await self._discard_before(run)
 
-    async def _discard_before(self, run: Run) -> None:
+    async def _discard_before(self, run: QueuedRun) -> None:
         """Delete the earlier runs down to the last one that has files: anything before that one was deleted when it ended."""
         for number in range(run.run - 1, 0, -1):
             earlier = run._replace(run=number)
@@ -212,11 +212,11 @@ class StepExecutor:
         outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
         return outcome.aggregate
 
-    def lost(self, job: Job, run: Run) -> None:
+    def lost(self, job: Job, run: QueuedRun) -> None:
         """Count the run of a worker that stopped responding."""
         self._metrics.run_ended(job.submission.workflow, job.tasks[run.task].plan.name, outcome="lost")
 
-    async def _load(self, run: Run) -> Job:
+    async def _load(self, run: QueuedRun) -> Job:
         job = await _until_available(lambda: self._streams.load(Job.stream(run.job)))
         assert isinstance(job, Job), "a task belongs to a job in the log"
         return job
@@ -245,7 +245,7 @@ class StepExecutor:
                 more=self._further_answers(order, run),
             )
             end = await self._stage(run, made, content_id=job.submission.content_id)
-            outcome = "completed" if not isinstance(end, Failed) else "interrupted" if end.interrupted else "failed"
+            outcome = "completed" if not isinstance(end, StepFailure) else "interrupted" if end.interrupted else "failed"
         finally:
             self._stepping.discard(run)
             seconds = perf_counter() - begun
@@ -253,7 +253,7 @@ class StepExecutor:
             self._metrics.run_ended(job.submission.workflow, task.plan.name, outcome=outcome, seconds=seconds)
         await reporter.flush()
         await self._batches.turn()
-        if isinstance(end, Failed):
+        if isinstance(end, StepFailure):
             return await self._fail_step(job, run, end, reporter)
         result = reporter.clean_result(end.result)
         if not end.outputs:
@@ -262,18 +262,18 @@ class StepExecutor:
             Job.commit_outputs.on(run.job, run.task, run=run.run, outputs=end.outputs, result=result), job.transaction_id
         )
 
-    async def _stage(self, run: Run, end: Finished | Failed, *, content_id: str) -> Finished | Failed:
-        if isinstance(end, Failed) or not end.outputs:
+    async def _stage(self, run: QueuedRun, end: Finished | StepFailure, *, content_id: str) -> Finished | StepFailure:
+        if isinstance(end, StepFailure) or not end.outputs:
             return end
         if not all(is_own(output.path, output.name, job=run.job, content_id=content_id) for output in end.outputs):
-            return Failed("The process of the step named a file that is not its own.", final=True)
+            return StepFailure("The process of the step named a file that is not its own.", final=True)
         try:
             await self._workspaces.stage(run, end.outputs)
         except OSError as fault:
-            return Failed(f"the files of the step could not be stored: {fault.strerror or fault}")
+            return StepFailure(f"the files of the step could not be stored: {fault.strerror or fault}")
         return end
 
-    async def _fail_step(self, job: Job, run: Run, end: Failed, reporter: StepReporter) -> Job:
+    async def _fail_step(self, job: Job, run: QueuedRun, end: StepFailure, reporter: StepReporter) -> Job:
         if end.interrupted:
             return await self.report(Job.interrupt_task.on(run.job, run.task, run=run.run), job.transaction_id)
         return await self._fail(job, run, reason=reporter.clean(end.reason), final=end.final, cause=end.cause)
@@ -300,7 +300,7 @@ class StepExecutor:
             job.transaction_id,
         )
 
-    async def _fail(self, job: Job, run: Run, *, reason: str, final: bool, cause: str = "") -> Job:
+    async def _fail(self, job: Job, run: QueuedRun, *, reason: str, final: bool, cause: str = "") -> Job:
         retries = await _until_available(lambda: self.retries(job.submission.client))
         return await self.report(
             Job.fail_task.on(
@@ -315,7 +315,7 @@ class StepExecutor:
             job.transaction_id,
         )
 
-    def _further_answers(self, order: StepOrder, run: Run) -> Mapping[str, Answer]:
+    def _further_answers(self, order: StepOrder, run: QueuedRun) -> Mapping[str, Answer]:
         """Return the answers to the questions that only the product's own workflows may ask: they open a destination, or read a
         text that a client has sent."""
         if order.workflow == CAPTIONS:
@@ -363,7 +363,7 @@ def _sent_text(job: Job) -> str | None:
     return sent if isinstance(sent, str) else None
 
 
-def _order(job: Job, task: Task, run: Run, parameters: Mapping[str, Any]) -> StepOrder:
+def _order(job: Job, task: Task, run: QueuedRun, parameters: Mapping[str, Any]) -> StepOrder:
     done = {
         item.plan.name: item.result.metadata for item in job.tasks.values() if item.result and item.state is TaskState.COMPLETED
     }

@@ -10,8 +10,8 @@ from domain.job.values import Result, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
 from domain.kernel.masking import clean_line, mask_secrets, mask_secrets_in_texts
-from projections.job.log_lines import Line, Progress, write
-from projections.job.queue import Run
+from projections.job.log_lines import JobLogLine, Progress, write
+from projections.job.queue import QueuedRun
 from projections.kernel.background_task import BackgroundTask, start_task
 from projections.kernel.database.database import Database
 from workers.kernel.worker import SharedWorker
@@ -34,15 +34,15 @@ class StepLogWriter(BackgroundTask, SharedWorker):
     def __init__(self, database: Database, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._lines: list[Line] = []
+        self._lines: list[JobLogLine] = []
         self._progress: dict[tuple[int, int], Progress] = {}
         self._writing = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
 
-    def line(self, run: Run, message: str, *, severity: int) -> None:
-        self._lines.append(Line(run.job, run.task, severity, message, self._clock()))
+    def line(self, run: QueuedRun, message: str, *, severity: int) -> None:
+        self._lines.append(JobLogLine(run.job, run.task, severity, message, self._clock()))
 
-    def progress(self, run: Run, fraction: float, *, message: str) -> None:
+    def progress(self, run: QueuedRun, fraction: float, *, message: str) -> None:
         self._progress[run.job, run.task] = Progress(run, fraction, message)
 
     async def stop(self) -> None:
@@ -81,7 +81,7 @@ class StepReporter:
     """Reports the log lines and the progress of a run. `secrets` are texts that are removed from them, for example from an error
     message."""
 
-    def __init__(self, step_log: StepLogWriter, run: Run, *, secrets: frozenset[str]) -> None:
+    def __init__(self, step_log: StepLogWriter, run: QueuedRun, *, secrets: frozenset[str]) -> None:
         self._step_log = step_log
         self._run = run
         self._secrets = secrets

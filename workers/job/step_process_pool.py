@@ -17,7 +17,7 @@ from workers.job.caption_answers import FindTracks, no_tracks
 from workers.job.content_protection import FindProtection, answer, unprotected
 from workers.job.inputs import Inputs, provider
 from workers.job.media_paths import JOBS
-from workers.job.protocol import Answer, Failed, Finished, StepListener, StepOrder
+from workers.job.protocol import Answer, Finished, StepFailure, StepListener, StepOrder
 from workers.job.registry import installed
 from workers.job.step_processes import ProcessPool, step_fork_server
 from workers.job.stream_starts import FindStart, no_starts
@@ -122,7 +122,7 @@ class StepProcessPool(SharedWorker):
         tracks: FindTracks = no_tracks,
         removed: FindTracks = no_tracks,
         more: Mapping[str, Answer] = NO_ANSWERS,
-    ) -> Finished | Failed:
+    ) -> Finished | StepFailure:
         """Run one step to its end. If this is cancelled, the step's process group is killed.
 
         `more` answers further questions, which only steps with network may ask.

@@ -27,7 +27,7 @@ from domain.job.values import Severity
 from projections.kernel.background_task import start_forever, start_task
 from workers.job.host.frames import HEAD, Frame, Garbled, length, pack, unpack
 from workers.job.media_paths import JOBS
-from workers.job.protocol import Answer, Failed, Finished, StepListener, StepOrder
+from workers.job.protocol import Answer, Finished, StepFailure, StepListener, StepOrder
 from workers.kernel.confinement import Confinement, environment
 from workers.kernel.forked import ForkedProcess, ForkServer
 from workers.kernel.metrics import WorkerMetrics
@@ -46,10 +46,10 @@ _BEATS: Final = 6
 _DRAIN: Final = 1.0
 _TARGETS: Final = TypeAdapter(TargetSettings)
 _FINISHED: Final = TypeAdapter(Finished)
-_FAILED: Final = TypeAdapter(Failed)
+_FAILED: Final = TypeAdapter(StepFailure)
 _ALIVE: Final = {"kind": "alive"}
 _CANCEL: Final = {"kind": "cancel"}
-_STOPPED: Final = Failed("The worker was stopped.", interrupted=True)
+_STOPPED: Final = StepFailure("The worker was stopped.", interrupted=True)
 
 
 class ProcessPool:
@@ -123,14 +123,16 @@ class ProcessPool:
         for process in self._busy:
             process.send(_CANCEL)
 
-    async def run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed:
+    async def run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | StepFailure:
         """Run one step to its end. If this is cancelled, the step's process group is killed."""
         outcome = None
         while outcome is None:  # the process had other directories than those that exist now
             outcome = await self._run(order, listener, answers=answers)
         return outcome
 
-    async def _run(self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
+    async def _run(
+        self, order: StepOrder, listener: StepListener, *, answers: Mapping[str, Answer]
+    ) -> Finished | StepFailure | None:
         """Run a step; return None if the process did not begin the step, and runs no further steps."""
         try:
             if self._stopping:
@@ -138,7 +140,7 @@ class ProcessPool:
             await self._make_folder()
             process = self._idle_process() or await self._next()
         except _NotStarted as fault:
-            return _STOPPED if self._stopping else Failed(str(fault))
+            return _STOPPED if self._stopping else StepFailure(str(fault))
         self._busy.add(process)
         begun = monotonic()
         try:
@@ -344,7 +346,7 @@ class StepProcess:
             raise _NotStarted
         return [str(lack) for lack in frame.get("lacks", ())]
 
-    async def wait_for_outcome(self, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | Failed | None:
+    async def wait_for_outcome(self, listener: StepListener, *, answers: Mapping[str, Answer]) -> Finished | StepFailure | None:
         """Wait until the step ends, and return its outcome; None if its process died."""
         self.fit, self.seconds = False, None
         answering: asyncio.Task[None] | None = None
@@ -385,10 +387,10 @@ class StepProcess:
         """Kill the process; the fork server then kills its process group."""
         self._process.send_signal(signal.SIGKILL)
 
-    def exit_reason(self) -> Failed:
+    def exit_reason(self) -> StepFailure:
         """Return the failure of a step whose process ended."""
         how = f"by signal {signal.Signals(-self._status).name}" if self._status < 0 else f"with status {self._status}"
-        return Failed(f"The process of the step ended {how}.")
+        return StepFailure(f"The process of the step ended {how}.")
 
     async def _end(self) -> None:
         self._status = await self._process.wait()
@@ -405,13 +407,13 @@ class StepProcess:
         self._writer.transport.abort()
 
 
-def _end_in(frame: Frame) -> Finished | Failed:
+def _end_in(frame: Frame) -> Finished | StepFailure:
     try:
         if "finished" in frame:
             return _FINISHED.validate_python(frame["finished"])
         return _FAILED.validate_python(frame.get("failed"))
     except ValidationError:
-        return Failed("The step's process did not report how it ended.")
+        return StepFailure("The step's process did not report how it ended.")
 
 
 def step_fork_server() -> ForkServer:

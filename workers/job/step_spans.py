@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from domain.kernel.errors import Unavailable
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.job.task_runs import JobTraces
 from projections.kernel.tracing import UNTRACED, Span, Tracer
 
@@ -23,7 +23,7 @@ class StepSpans:
         self._traces = traces() if tracer.on and traces is not None else None
 
     @asynccontextmanager
-    async def span_of(self, run: Run) -> AsyncIterator[None]:
+    async def span_of(self, run: QueuedRun) -> AsyncIterator[None]:
         if self._traces is None:
             yield
             return

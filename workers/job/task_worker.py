@@ -20,7 +20,7 @@ from domain.job.values import Fenced, TaskState
 from domain.kernel.errors import NotFound, Unavailable
 from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
-from projections.job.queue import MOST, ReadyTask, Run, RunUnderWay, TaskQueue
+from projections.job.queue import MOST, QueuedRun, ReadyTask, RunUnderWay, TaskQueue
 from projections.job.worker_lease import WorkerLease
 from projections.kernel.background_task import start_forever, start_task
 from workers.job.job_starter import JobStarter
@@ -73,14 +73,14 @@ class TaskWorker(LeasedWorker):
         self._steps = steps
         self._drain = drain
         self._ready = ReadyTasks()
-        self._others = OverdueKeys[Run]()
+        self._others = OverdueKeys[QueuedRun]()
         self._late: list[ReadyTask] = []
         self._changed: set[int] = set()
         self._stirred = self._looked = self._checked = self._moved = float("-inf")
-        self._runs: dict[Run, asyncio.Task[None]] = {}
-        self._clients: dict[Run, str] = {}
+        self._runs: dict[QueuedRun, asyncio.Task[None]] = {}
+        self._clients: dict[QueuedRun, str] = {}
         self._reserved = 0
-        self._unknown: set[Run] = set()
+        self._unknown: set[QueuedRun] = set()
         self._suspects: set[int] = set()
         self._ended = deque[int](maxlen=_ENDED)
         self._keeping: list[asyncio.Task[None]] = []
@@ -296,7 +296,7 @@ class TaskWorker(LeasedWorker):
     def _started_in(self, job: Job, worker: str) -> AssignedRun | None:
         """Return the run that the last append to the job started for this worker; None if it started none."""
         for task in job.tasks.values():
-            run = Run(job.number, task.plan.id, task.run)
+            run = QueuedRun(job.number, task.plan.id, task.run)
             if (task.state, task.worker, task.plan.queue) == (TaskState.RUNNING, worker, self.name) and run not in self._runs:
                 return AssignedRun(run, worker, job.transaction_id, job=job, successors=self._successors)
         return None
@@ -354,7 +354,7 @@ class TaskWorker(LeasedWorker):
             self._drop(self._runs, "the lease was lost")
         self._waker.wake()
 
-    async def _stop_outdated(self, runs: Iterable[Run]) -> None:
+    async def _stop_outdated(self, runs: Iterable[QueuedRun]) -> None:
         """Stop the steps of jobs that were aborted, and of runs that are no longer current."""
         stepping = [run for run in runs if self._executor.is_stepping(run)]
         if stepping:
@@ -362,7 +362,7 @@ class TaskWorker(LeasedWorker):
             gone = [run for run in stepping if run not in present and self._executor.is_stepping(run)]
             self._drop(gone, "it is no longer the current run of its task")
 
-    def _drop(self, runs: Iterable[Run], why: str) -> None:
+    def _drop(self, runs: Iterable[QueuedRun], why: str) -> None:
         for run in list(runs):
             _log.warning("run %d of task %d of job %d is stopped: %s", run.run, run.task, run.job, why)
             self._runs[run].cancel()

@@ -14,7 +14,7 @@ from workers.kernel.worker import SharedWorker
 _CHANGES_TASKS: Final = frozenset(
     event.TOPIC
     for event in (
-        events.Started,
+        events.JobStarted,
         events.TaskCompleted,
         events.TaskFailed,
         events.TaskInterrupted,

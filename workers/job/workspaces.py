@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from domain.job.values import Output
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from workers.job import folders
 from workers.job.media_paths import JOBS, MediaPaths
 from workers.job.publishers import Publishers, outputs_to_claim
@@ -32,19 +32,19 @@ class RunFiles(Protocol):
     """The files of runs until they are published: below the media root (`Workspaces`), or here and in a bucket
     (`BucketWorkspaces`)."""
 
-    async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
+    async def stage(self, run: QueuedRun, outputs: Iterable[Output]) -> None:
         """Take the files to where any worker can publish them, before the job decides that they are its result."""
         ...
 
-    async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None: ...
+    async def publish(self, run: QueuedRun, outputs: Iterable[Output], *, client: str) -> None: ...
 
-    async def has_files(self, run: Run) -> bool:
+    async def has_files(self, run: QueuedRun) -> bool:
         """Return True if the folder of the run, on this machine, is not empty."""
         ...
 
-    async def discard(self, run: Run) -> None: ...
+    async def discard(self, run: QueuedRun) -> None: ...
 
-    async def discard_runs(self, run: Run) -> None: ...
+    async def discard_runs(self, run: QueuedRun) -> None: ...
 
     async def remove(self, jobs: Collection[int]) -> None: ...
 
@@ -66,13 +66,13 @@ class Workspaces:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    async def stage(self, run: Run, outputs: Iterable[Output]) -> None:
+    async def stage(self, run: QueuedRun, outputs: Iterable[Output]) -> None:
         """Do nothing: the files are where each worker sees them."""
 
     async def tidy(self) -> None:
         """Do nothing: every folder has the number of a job."""
 
-    async def publish(self, run: Run, outputs: Iterable[Output], *, client: str) -> None:
+    async def publish(self, run: QueuedRun, outputs: Iterable[Output], *, client: str) -> None:
         """Move each file to its place, unless an earlier call did. If another client has published one of the files, none is moved.
 
         In a shortage of the machine it waits. Raises `OSError`, `PathEscape` and `PublishedByAnother`.
@@ -87,14 +87,14 @@ class Workspaces:
                 _log.warning("job %d: its files wait to be moved to their places: %s", run.job, fault.strerror)
                 await asyncio.sleep(_SHORTAGE_SECONDS)
 
-    async def has_files(self, run: Run) -> bool:
+    async def has_files(self, run: QueuedRun) -> bool:
         return await asyncio.to_thread(_has_files, MediaPaths(self.root, run.job).workspace(run.task, run.run))
 
-    async def discard(self, run: Run) -> None:
+    async def discard(self, run: QueuedRun) -> None:
         """Delete the folder of a run; a later run of the task has copied the files that it could use."""
         await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run))
 
-    async def discard_runs(self, run: Run) -> None:
+    async def discard_runs(self, run: QueuedRun) -> None:
         """Delete the folders of all runs of its task, which is completed."""
         await self._remove(MediaPaths(self.root, run.job).workspace(run.task, run.run).parent)
 
@@ -117,7 +117,7 @@ class Workspaces:
         """Return the jobs that have a folder."""
         return await asyncio.to_thread(folders.numeric_names, self.root / JOBS)
 
-    def _publish(self, run: Run, outputs: list[Output], client: str) -> None:
+    def _publish(self, run: QueuedRun, outputs: list[Output], client: str) -> None:
         places, root, changed = MediaPaths(self.root, run.job), self.root.resolve(), set[Path]()
         for number in range(1, run.run):  # so that a stale worker cannot publish them
             folders.remove(self.root, self._parts(places.workspace(run.task, number)))

@@ -22,7 +22,7 @@ class NoPlace(Exception):
     """Raised when all places are taken, and no other owner has more of them or is slower."""
 
 
-class Place:
+class WorkPlace:
     """A place of an owner until `FairPlaces.leave`. `give_up` ends the work that it is for; without it the place cannot be
     withdrawn."""
 
@@ -46,18 +46,18 @@ class FairPlaces:
         self.refused = 0
         self._clock = clock
         self._sizes: Counter[str] = Counter()
-        self._places: dict[str, dict[Place, None]] = {}
+        self._places: dict[str, dict[WorkPlace, None]] = {}
         """The places of each owner in the order of their progress, the slowest first."""
 
-    def take(self, owner: str, give_up: Callable[[], None] | None, *, size: int = 1) -> Place:
+    def take(self, owner: str, give_up: Callable[[], None] | None, *, size: int = 1) -> WorkPlace:
         """Take a place. Raise `NoPlace`."""
         self._make_room(owner, size)
-        place = Place(owner, give_up, size=size, moved_at=self._clock())
+        place = WorkPlace(owner, give_up, size=size, moved_at=self._clock())
         self._places.setdefault(owner, {})[place] = None
         self._count(owner, size)
         return place
 
-    def grow(self, place: Place, by: int) -> None:
+    def grow(self, place: WorkPlace, by: int) -> None:
         """Enlarge a place. Raise `NoPlace`, also if the place was given up meanwhile."""
         if not self._holds(place):
             raise NoPlace
@@ -66,7 +66,7 @@ class FairPlaces:
         place.size += by
         self._count(place.owner, by)
 
-    def moved(self, place: Place) -> None:
+    def moved(self, place: WorkPlace) -> None:
         """Record progress of the work that the place is for."""
         if self._holds(place):
             place.moved_at = self._clock()
@@ -74,7 +74,7 @@ class FairPlaces:
             del of_owner[place]
             of_owner[place] = None
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: WorkPlace) -> None:
         """Release a place. A second call changes nothing."""
         if not self._holds(place):
             return
@@ -84,7 +84,7 @@ class FairPlaces:
             del self._places[place.owner]
         self._count(place.owner, -place.size)
 
-    def _holds(self, place: Place) -> bool:
+    def _holds(self, place: WorkPlace) -> bool:
         return place in self._places.get(place.owner, ())
 
     def _count(self, owner: str, by: int) -> None:
@@ -93,7 +93,7 @@ class FairPlaces:
         if not self._sizes[owner]:
             del self._sizes[owner]
 
-    def _make_room(self, owner: str, size: int, *, excluded: Place | None = None) -> None:
+    def _make_room(self, owner: str, size: int, *, excluded: WorkPlace | None = None) -> None:
         while self.used + size > self.most:
             slowest = max(self._slowest(excluded), key=lambda place: (self._sizes[place.owner], -place.moved_at), default=None)
             if slowest is None or not self._yields(slowest, wanted=self._sizes[owner] + size):
@@ -104,13 +104,13 @@ class FairPlaces:
             if slowest.give_up is not None:
                 slowest.give_up()
 
-    def _slowest(self, excluded: Place | None) -> Iterator[Place]:
+    def _slowest(self, excluded: WorkPlace | None) -> Iterator[WorkPlace]:
         for places in self._places.values():
             slowest = next((place for place in places if place.give_up is not None and place is not excluded), None)
             if slowest is not None:
                 yield slowest
 
-    def _yields(self, place: Place, *, wanted: int) -> bool:
+    def _yields(self, place: WorkPlace, *, wanted: int) -> bool:
         """Return True if the place gives way to an owner that would then have `wanted` places."""
         return self._sizes[place.owner] > wanted or place.moved_at + _STALLED <= self._clock()
 

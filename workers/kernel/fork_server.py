@@ -29,7 +29,7 @@ process before it is set up waits, and is not lost."""
 
 
 @dataclass(frozen=True)
-class Start:
+class ProcessStart:
     """The order of a new process."""
 
     order: Any
@@ -65,7 +65,7 @@ class _Child:
         self.status.close()
 
 
-def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
+def next_start(orders: socket.socket, *, groups: bool = False) -> ProcessStart | None:
     """Fork for each order. Return in each new process with its order; return None in the fork server when no process can send
     orders any more.
 
@@ -97,7 +97,7 @@ def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
                     forked.kill_group()
                 return None
             started = _carry_out(text, descriptors, complete=not flags & socket.MSG_CTRUNC, dies=not groups)
-            if isinstance(started, Start):
+            if isinstance(started, ProcessStart):
                 for forked in running.values():
                     forked.close()
                 orders.close()
@@ -107,9 +107,9 @@ def next_start(orders: socket.socket, *, groups: bool = False) -> Start | None:
                 poll.register(started.watched, select.POLLIN)
 
 
-def _carry_out(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Child | Start | None:
-    """Carry out an order. Return a `Start` in the new process, and None if there is no new process: then the status is the number
-    of the error. `complete`: this process had enough descriptors to receive those of the order."""
+def _carry_out(text: bytes, descriptors: list[int], *, complete: bool, dies: bool) -> _Child | ProcessStart | None:
+    """Carry out an order. Return a `ProcessStart` in the new process, and None if there is no new process: then the status is the
+    number of the error. `complete`: this process had enough descriptors to receive those of the order."""
     if not descriptors:
         return None
     status, received = socket.socket(fileno=descriptors[0]), descriptors[1:]
@@ -119,7 +119,7 @@ def _carry_out(text: bytes, descriptors: list[int], *, complete: bool, dies: boo
         pid = _fork(dies=dies)
         if pid == 0:
             status.close()
-            return Start(json.loads(text), received)
+            return ProcessStart(json.loads(text), received)
         forked = _Child(pid, _open_pidfd(pid), status)
         forked.send_pid()
     except OSError as error:

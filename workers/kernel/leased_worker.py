@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from projections.consumers.leases import NOTHING, Assignment, Fault, MemberState, ShardLeases
+from projections.consumers.leases import NOTHING, Assignment, MemberFault, MemberState, ShardLeases
 from projections.kernel.background_task import TRANSIENT, start_forever
 from workers.kernel.wakeups import Waker
 
@@ -34,7 +34,7 @@ class LeasedWorker:
         self._holds = False
         self._begun = 0.0
         self._stopping = False
-        self._fault: Fault | None = None
+        self._fault: MemberFault | None = None
         self._timeline = leases.timeline
         self._task: asyncio.Task[None] | None = None
         self._renewals: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ class LeasedWorker:
             await self._turn()
         except Exception as fault:
             since = time.monotonic() if self._fault is None else self._fault.since
-            self._fault = Fault(since, f"{type(fault).__name__}: {fault}"[:500])
+            self._fault = MemberFault(since, f"{type(fault).__name__}: {fault}"[:500])
             raise
         self._fault = None
 

@@ -25,7 +25,7 @@ class Box:
     body: memoryview
 
 
-class Place(NamedTuple):
+class BoxPlace(NamedTuple):
     """The place of a box. Its body begins at `begins`, after the header, and it ends at `end`."""
 
     kind: bytes
@@ -34,7 +34,7 @@ class Place(NamedTuple):
     end: int
 
 
-def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterator[Place]:
+def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterator[BoxPlace]:
     """Yield the places of the boxes that fill a box or a file. Raise `Unreadable`."""
     at, count, total = 0, 0, len(data)
     while at < total:
@@ -44,7 +44,7 @@ def places(data: memoryview | bytes | mmap, *, most: int = MOST_BOXES) -> Iterat
         count += 1
         if count > most:
             raise Unreadable("it has too many boxes")
-        yield Place(kind, at, at + header, at + size)
+        yield BoxPlace(kind, at, at + header, at + size)
         at += size
 
 

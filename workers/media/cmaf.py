@@ -24,7 +24,7 @@ _CODECS: Final = ("avc1.", "mp4a.")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CmafSample:
     """A sample. `duration`, and `shift` of the time at which it is shown, are in ticks."""
 
     size: int
@@ -34,13 +34,13 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class CmafFragment:
     """A fragment. `time` and `duration` are in ticks, `data` holds moof and mdat."""
 
     time: int
     duration: int
     data: bytes = field(repr=False)
-    samples: Sequence[Sample] = field(repr=False)
+    samples: Sequence[CmafSample] = field(repr=False)
     media: int = 0
     """The offset in `data` at which the first sample begins."""
 
@@ -55,7 +55,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class CmafHeader:
     """The header of a track. `codec` is as in RFC 6381, `configuration` is that of the decoder."""
 
     data: bytes = field(repr=False)
@@ -67,15 +67,15 @@ class Header:
     defaults: Defaults = field(default=NOTHING, repr=False)
 
 
-def header(data: bytes) -> Header:
+def header(data: bytes) -> CmafHeader:
     """Parse ftyp and moov, which have one track of H.264 or AAC. Raise `Unreadable`."""
     track, *others = read_init(data).media
     if others or not track.codec.startswith(_CODECS) or not track.configuration:
         raise Unreadable("its header is not that of one track of H.264 or AAC")
-    return Header(data, track.timescale, track.codec, track.configuration, track.width, track.height, track.defaults)
+    return CmafHeader(data, track.timescale, track.codec, track.configuration, track.width, track.height, track.defaults)
 
 
-def fragment(moof: bytes, mdat: bytes, *, shift: int = 0, defaults: Defaults = NOTHING) -> Fragment:
+def fragment(moof: bytes, mdat: bytes, *, shift: int = 0, defaults: Defaults = NOTHING) -> CmafFragment:
     """Parse a fragment. `shift`, in ticks, is added to its time; `defaults` are those of the header. The work is bounded by the
     number of bytes, not by what they claim. Raise `Unreadable`."""
     if len(moof) > _LARGEST_MOOF:
@@ -90,7 +90,7 @@ def fragment(moof: bytes, mdat: bytes, *, shift: int = 0, defaults: Defaults = N
     samples, begins = _samples(traf, usual, most=len(mdat))
     if begins < 0 or begins + sum(sample.size for sample in samples) > len(moof) + len(mdat):
         raise Unreadable("a fragment has less media than it claims")
-    return Fragment(time, sum(sample.duration for sample in samples), bytes(data) + mdat, samples, begins)
+    return CmafFragment(time, sum(sample.duration for sample in samples), bytes(data) + mdat, samples, begins)
 
 
 def _shift_time(tfdt: memoryview, shift: int) -> int:
@@ -103,9 +103,9 @@ def _shift_time(tfdt: memoryview, shift: int) -> int:
     return time
 
 
-def _samples(traf: memoryview, defaults: Defaults, *, most: int) -> tuple[list[Sample], int]:
+def _samples(traf: memoryview, defaults: Defaults, *, most: int) -> tuple[list[CmafSample], int]:
     """Return the samples, and the offset of the first one in the fragment. Each sample follows the previous one."""
-    samples: list[Sample] = []
+    samples: list[CmafSample] = []
     begins = end = None
     for run in read_runs(traf):
         if len(samples) + run.count > most:
@@ -116,6 +116,6 @@ def _samples(traf: memoryview, defaults: Defaults, *, most: int) -> tuple[list[S
         for duration, size, flags, later in run.samples(defaults):
             if size > _LARGEST_SAMPLE:
                 raise Unreadable("a sample is too large")
-            samples.append(Sample(size, duration, later, not flags & NOT_SYNC))
+            samples.append(CmafSample(size, duration, later, not flags & NOT_SYNC))
         end = begins + sum(sample.size for sample in samples)
     return samples, begins or 0

@@ -15,7 +15,7 @@ from lxml import etree
 from domain.kernel.iso_8601 import moment_of, seconds_of
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.media.errors import Unreadable
-from workers.media.resources import Part, Resource, joined
+from workers.media.resources import MediaResource, ResourceRange, joined
 
 Kind = Literal["main", "audio"]
 
@@ -31,15 +31,15 @@ _DEFAULT_UPDATE: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class ListedSegment:
+class DashSegment:
     """A segment. If it has an `index`, it is not a segment yet but a file whose index lists the segments, which begin at `at`."""
 
     epoch: int
-    resource: Resource
+    resource: MediaResource
     at: float
     lasts: float
-    init: Resource | None
-    index: Resource | None = None
+    init: MediaResource | None
+    index: MediaResource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TextSet:
     language: str
     kind: str
     name: str
-    segments: list[ListedSegment] = field(default_factory=list)
+    segments: list[DashSegment] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Mpd:
     ended: bool
     clocked: bool
     update: float
-    tracks: Mapping[Kind, Sequence[ListedSegment]]
+    tracks: Mapping[Kind, Sequence[DashSegment]]
     texts: Sequence[TextSet] = ()
 
 
@@ -103,7 +103,7 @@ class _Reader:
         self._window = min(_duration(root.get("timeShiftBufferDepth")) or _LONGEST_WINDOW, _LONGEST_WINDOW)
 
     def read(self) -> Mpd:
-        tracks: dict[Kind, list[ListedSegment]] = {}
+        tracks: dict[Kind, list[DashSegment]] = {}
         for period in self._periods():
             for kind, sets in self._chosen(period).items():
                 self._add(tracks.setdefault(kind, []), self._segments(period, sets))
@@ -129,7 +129,7 @@ class _Reader:
                     self._add(text.segments, self._text(period, [self._root, period.element, adaptation, representation]))
         return list(by_description.values())
 
-    def _text(self, period: _Period, chain: list[etree._Element]) -> Iterator[ListedSegment]:
+    def _text(self, period: _Period, chain: list[etree._Element]) -> Iterator[DashSegment]:
         if "mp4" in _either(chain, "mimeType"):
             yield from self._segments(period, chain)
             return
@@ -137,9 +137,9 @@ class _Reader:
         for element in chain:
             base = joined(base, next((url.text or "" for url in _children(element, "BaseURL")), "").strip())
         begins = (self._clock or 0.0) + period.start
-        yield ListedSegment(round(period.start * 1000), Resource(base), begins, period.lasts or 0.0, None)
+        yield DashSegment(round(period.start * 1000), MediaResource(base), begins, period.lasts or 0.0, None)
 
-    def _add(self, track: list[ListedSegment], segments: Iterator[ListedSegment]) -> None:
+    def _add(self, track: list[DashSegment], segments: Iterator[DashSegment]) -> None:
         """Add segments, within the limits. A line of the MPD can list the largest number of segments, each with an address as long
         as the MPD."""
         for segment in segments:
@@ -194,7 +194,7 @@ class _Reader:
             chosen["audio"] = max(audios, key=lambda audio: audio[0])[1]
         return chosen
 
-    def _segments(self, period: _Period, chain: list[etree._Element]) -> Iterator[ListedSegment]:
+    def _segments(self, period: _Period, chain: list[etree._Element]) -> Iterator[DashSegment]:
         if any(True for element in chain for _ in _children(element, "ContentProtection")):
             raise Unreadable("the stream is encrypted; only a clear one is captured")
         if "mp4" not in _either(chain, "mimeType", "video/mp4"):
@@ -212,39 +212,41 @@ class _Reader:
 
     def _template(
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
-    ) -> Iterator[ListedSegment]:
+    ) -> Iterator[DashSegment]:
         given = {name: value for layer in layers for name, value in layer.attrib.items()}
         representation, bandwidth = chain[-1].get("id") or "", chain[-1].get("bandwidth") or ""
         if "media" not in given:
             raise Unreadable("the MPD has a template without a name for segments")
         init = None
         if "initialization" in given:
-            init = Resource(joined(base, _fill(str(given["initialization"]), representation=representation, bandwidth=bandwidth)))
+            init = MediaResource(
+                joined(base, _fill(str(given["initialization"]), representation=representation, bandwidth=bandwidth))
+            )
         for number, time, at, lasts in self._times(period, layers):
             name = _fill(str(given["media"]), representation=representation, bandwidth=bandwidth, number=number, time=time)
-            yield ListedSegment(round(period.start * 1000), Resource(joined(base, name)), begins + at, lasts, init)
+            yield DashSegment(round(period.start * 1000), MediaResource(joined(base, name)), begins + at, lasts, init)
 
     def _list(
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
-    ) -> Iterator[ListedSegment]:
+    ) -> Iterator[DashSegment]:
         init = _initialization(layers, base)
         urls = [url for layer in layers for url in _children(layer, "SegmentURL")]
         if len(urls) > MOST_ENTRIES:
             raise _too_many()
         for url, (_, _, at, lasts) in zip(urls, self._times(period, layers, most=len(urls)), strict=False):
-            resource = Resource(joined(base, url.get("media") or ""), _byte_range(url.get("mediaRange")))
-            yield ListedSegment(round(period.start * 1000), resource, begins + at, lasts, init)
+            resource = MediaResource(joined(base, url.get("media") or ""), _byte_range(url.get("mediaRange")))
+            yield DashSegment(round(period.start * 1000), resource, begins + at, lasts, init)
 
     def _base(
         self, period: _Period, chain: list[etree._Element], *, layers: list[etree._Element], base: str, begins: float
-    ) -> Iterator[ListedSegment]:
+    ) -> Iterator[DashSegment]:
         given = {name: value for layer in layers for name, value in layer.attrib.items()}
         index = _byte_range(str(given["indexRange"]) if "indexRange" in given else None)
         if index is None:
             raise Unreadable("the MPD does not say where the index of a file is (indexRange)")
         offset = whole(given.get("presentationTimeOffset")) / (whole(given.get("timescale")) or 1)
         init = _initialization(layers, base)
-        yield ListedSegment(round(period.start * 1000), Resource(base), begins - offset, 0.0, init, Resource(base, index))
+        yield DashSegment(round(period.start * 1000), MediaResource(base), begins - offset, 0.0, init, MediaResource(base, index))
 
     def _times(
         self, period: _Period, layers: list[etree._Element], *, most: int | None = None
@@ -305,9 +307,9 @@ def _timeline(line: etree._Element, *, end: float | None) -> Iterator[tuple[int,
             time += lasts
 
 
-def _initialization(layers: list[etree._Element], base: str) -> Resource | None:
+def _initialization(layers: list[etree._Element], base: str) -> MediaResource | None:
     inits = [init for layer in layers for init in _children(layer, "Initialization")]
-    return Resource(joined(base, inits[-1].get("sourceURL") or ""), _byte_range(inits[-1].get("range"))) if inits else None
+    return MediaResource(joined(base, inits[-1].get("sourceURL") or ""), _byte_range(inits[-1].get("range"))) if inits else None
 
 
 def _content(adaptation: etree._Element, representation: etree._Element) -> str:
@@ -369,13 +371,13 @@ def _moment(text: str | None) -> float | None:
     return moment.timestamp()
 
 
-def _byte_range(text: str | None) -> Part | None:
+def _byte_range(text: str | None) -> ResourceRange | None:
     if text is None:
         return None
     match = _RANGE.fullmatch(text.strip())
     if match is None or int(match[2]) < int(match[1]):
         raise Unreadable("a byte range of the MPD cannot be read")
-    return Part(int(match[1]), int(match[2]) - int(match[1]) + 1)
+    return ResourceRange(int(match[1]), int(match[2]) - int(match[1]) + 1)
 
 
 def _fill(template: str, *, representation: str, bandwidth: str, number: int = 0, time: int = 0) -> str:

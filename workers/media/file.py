@@ -92,7 +92,7 @@ class VideoTrack:
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class FramePacket:
     """A coded frame: the time at which it is shown and its duration, in seconds; the duration is 0 if the file does not state it. A
     frame that is not `shown` is only there to decode others, or is before the first picture that is shown. It is decoded at
     `decoded`."""
@@ -133,7 +133,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Programme:
+class StreamProgramme:
     """A programme of a transport stream. `tracks` are the indexes of its streams."""
 
     number: int
@@ -150,7 +150,7 @@ _Times = tuple[float, float, bool, float]
 
 
 @dataclass(frozen=True)
-class MediaFile:
+class ProbedFile:
     """A probed file. `name` is its path below the media root, which may be shown. `programme` is the number of the programme of a
     transport stream that is read; without it, that of the highest picture."""
 
@@ -234,12 +234,12 @@ class MediaFile:
         return tuple(stream for stream in streams if chosen is None or stream["index"] in chosen.tracks)
 
     @cached_property
-    def programmes(self) -> tuple[Programme, ...]:
+    def programmes(self) -> tuple[StreamProgramme, ...]:
         """The programmes of a transport stream, in its order. Files of one programme need not state it."""
         return programmes_of(self.probed)
 
     @cached_property
-    def chosen(self) -> Programme | None:
+    def chosen(self) -> StreamProgramme | None:
         """The programme that is read; None if the file has no programmes."""
         if not self.programmes and self.programme is None:
             return None
@@ -369,7 +369,7 @@ class MediaFile:
             )
         return f"{what} is past the end of {self.name}."
 
-    def packets(self, *intervals: tuple[float, float]) -> list[Packet]:
+    def packets(self, *intervals: tuple[float, float]) -> list[FramePacket]:
         """Return the packets of the video in each interval, from the key frame before it, in the order in which they are decoded.
         The intervals are ascending and do not overlap; the last one may be endless."""
         entries = "packet=pts_time,dts_time,duration_time,flags"
@@ -378,9 +378,9 @@ class MediaFile:
         packets = _objects(_probe(self.programs, self.path, *show, *read, name=self.name).get("packets"))
         return [self._packet(packet, time) for packet in packets if (time := _number(packet.get("pts_time"))) is not None]
 
-    def _packet(self, fields: dict[str, Any], time: float) -> Packet:
+    def _packet(self, fields: dict[str, Any], time: float) -> FramePacket:
         at, flags, decoded = time - self.origin, str(fields.get("flags")), _number(fields.get("dts_time"))
-        return Packet(
+        return FramePacket(
             at=at,
             lasts=_number(fields.get("duration_time")) or 0.0,
             key="K" in flags,
@@ -406,20 +406,20 @@ class MediaFile:
         return f"{since}%{'' if end == inf else seconds(self.origin + end)}"
 
 
-def _times_of(packet: Packet) -> _Times:
+def _times_of(packet: FramePacket) -> _Times:
     return packet.at, packet.lasts, packet.key, packet.decoded
 
 
 def probe_at(
     programs: Programs, path: Path, *, name: str, show: tuple[str, ...] = ALL_OF_IT, programme: int | None = None
-) -> MediaFile:
+) -> ProbedFile:
     """Probe a file. `name` replaces its path, which may not be shown. An unreadable file fails permanently, with the reason."""
     if not path.is_file():
         raise Unusable(f"There is no file {name}.")
-    return MediaFile(programs, path, name, _probe(programs, path, *show, "-of", "json", name=name), programme)
+    return ProbedFile(programs, path, name, _probe(programs, path, *show, "-of", "json", name=name), programme)
 
 
-def jumps(file: MediaFile) -> list[tuple[float, float]]:
+def jumps(file: ProbedFile) -> list[tuple[float, float]]:
     """Return the times at which the clock of the picture jumps, in seconds without the jumps, and the size of each jump. The whole
     file is read."""
     show = ("-select_streams", str(file.video.index), "-show_entries", "packet=dts_time,duration_time", "-of", "csv=p=0")
@@ -464,10 +464,10 @@ def _probe(programs: Programs, path: Path, *arguments: str, name: str) -> dict[s
     return document
 
 
-def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
+def programmes_of(probed: Mapping[str, Any]) -> tuple[StreamProgramme, ...]:
     """Return the programmes of a transport stream, in its order, from the output of ffprobe."""
     return tuple(
-        Programme(
+        StreamProgramme(
             _integer(programme, "program_num"),
             str(_object(programme.get("tags")).get("service_name", "")),
             frozenset(_integer(stream, "index") for stream in _objects(programme.get("streams"))),
@@ -476,7 +476,7 @@ def programmes_of(probed: Mapping[str, Any]) -> tuple[Programme, ...]:
     )
 
 
-def highest_programme(probed: Mapping[str, Any]) -> Programme | None:
+def highest_programme(probed: Mapping[str, Any]) -> StreamProgramme | None:
     """Return the programme with the highest picture; None if there are no programmes."""
     ranks = {_integer(stream, "index"): rank_of(stream) for stream in _objects(probed.get("streams")) if is_picture(stream)}
     return max(

@@ -125,7 +125,7 @@ def key_frames(keys: Sequence[float] = (), *, every: float = KEY_SECONDS) -> tup
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class FilteredTrack:
     """A track of the source, by its stream, such as `0:1`, and the filters that convert it to a single form."""
 
     stream: str
@@ -138,7 +138,7 @@ class FormedTracks:
     """Tracks in a single form. The options come first among the outputs of a command, and `label` names a track in the filters of
     the outputs after them. `times` is a file for each track: it lists the begin of its decoded frames (`tracks.decoded`)."""
 
-    tracks: tuple[Track, ...]
+    tracks: tuple[FilteredTrack, ...]
     times: tuple[str, ...] = ()
 
     def options(self) -> tuple[str, ...]:
@@ -150,7 +150,7 @@ class FormedTracks:
     def label(self, number: int) -> str:
         return f"dec:{number}"
 
-    def _map_options(self, track: Track, number: int) -> tuple[str, ...]:
+    def _map_options(self, track: FilteredTrack, number: int) -> tuple[str, ...]:
         coded = (f"-c:{number}", "wrapped_avframe" if track.is_picture else "pcm_f32le")
         timing = (f"-fps_mode:{number}", "passthrough", f"-enc_time_base:{number}", "demux") if track.is_picture else ()
         form = "{t}" if track.is_picture else "{t} {samp}"

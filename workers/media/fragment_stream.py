@@ -17,7 +17,7 @@ _IGNORED: Final = (b"styp", b"sidx", b"prft", b"free", b"skip", b"mfra", b"emsg"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StreamPiece:
     """A part of the stream. `init` is a whole initialization section, `moof` a whole box. `data` belongs to the `mdat` after it,
     which `done` ends."""
 
@@ -40,7 +40,7 @@ class FragmentStream:
         self.final = False
         """True if the encoder has said that nothing follows: by a box `mfra`, as in DASH-IF's ingest."""
 
-    def take(self, data: bytes) -> Iterator[Piece]:
+    def take(self, data: bytes) -> Iterator[StreamPiece]:
         self._buffer += data
         while self._buffer:
             if self._remaining:
@@ -54,15 +54,15 @@ class FragmentStream:
         """True if the stream may end here."""
         return not self._buffer and not self._remaining and not self._moof
 
-    def _passed_on(self) -> Iterator[Piece]:
+    def _passed_on(self) -> Iterator[StreamPiece]:
         taken = bytes(self._buffer[: self._remaining])
         del self._buffer[: self._remaining]
         self._remaining -= len(taken)
         if self._type == b"mdat":
-            yield Piece("data", taken)
+            yield StreamPiece("data", taken)
             if not self._remaining:
                 self._moof = False
-                yield Piece("done")
+                yield StreamPiece("done")
         elif self._type in _BUFFERED:
             self._box += taken
             if not self._remaining:
@@ -87,14 +87,14 @@ class FragmentStream:
         self.final = self.final or kind == b"mfra"
         return True
 
-    def _whole_box(self) -> Iterator[Piece]:
+    def _whole_box(self) -> Iterator[StreamPiece]:
         box = bytes(self._box)
         self._box = bytearray()
         match self._type:
             case b"ftyp":
                 self._ftyp = box
             case b"moov":
-                yield Piece("init", self._ftyp + box)
+                yield StreamPiece("init", self._ftyp + box)
             case _:
                 self._moof = True
-                yield Piece("moof", box)
+                yield StreamPiece("moof", box)

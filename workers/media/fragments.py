@@ -196,7 +196,7 @@ def read_time(tfdt: memoryview) -> int:
     return fields.whole(8 if version else 4)
 
 
-class Run:
+class SampleRun:
     """The samples of a `trun`. The work is bounded by the number of bytes, not by the samples that are claimed. `offset` is that of
     the first sample from the start of the `moof`; None if it begins at the end of the previous run."""
 
@@ -238,9 +238,9 @@ class Run:
             yield duration, size, self._first if number == 0 and self._first is not None else flags, shift
 
 
-def read_runs(traf: memoryview) -> list[Run]:
+def read_runs(traf: memoryview) -> list[SampleRun]:
     """Parse all runs of a track. Raise `Unreadable` if there is none."""
-    runs = [Run(box.body) for box in boxes(traf) if box.kind == b"trun"]
+    runs = [SampleRun(box.body) for box in boxes(traf) if box.kind == b"trun"]
     if not runs:
         raise Unreadable("a fragment has no samples, or lasts too long")
     return runs

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from domain.kernel.iso_8601 import moment_of
 from workers.media.errors import Unreadable
-from workers.media.resources import Part
+from workers.media.resources import ResourceRange
 
 BEGIN: Final = "#EXTM3U"
 UNKNOWN_DURATION: Final = -1.0
@@ -32,14 +32,14 @@ _OF_ENTRY: Final = ("#EXTINF:", "#EXT-X-PROGRAM-DATE-TIME:", "#EXT-X-DISCONTINUI
 """Tags of one entry. They are skipped if the entry is."""
 
 
-class Init(NamedTuple):
+class InitSection(NamedTuple):
     """An initialization section."""
 
     uri: str
-    part: Part | None = None
+    part: ResourceRange | None = None
 
 
-class Variant(NamedTuple):
+class HlsVariant(NamedTuple):
     """A rendition of the picture. `audio` is the group of its sounds; empty if it contains them."""
 
     uri: str
@@ -50,7 +50,7 @@ class Variant(NamedTuple):
     audio: str
 
 
-class Rendition(NamedTuple):
+class HlsRendition(NamedTuple):
     """A rendition that EXT-X-MEDIA declares, such as a sound. `uri` is empty if it is in the same segments as the picture."""
 
     type: str
@@ -63,29 +63,29 @@ class Rendition(NamedTuple):
     characteristics: str
 
 
-class Entry(NamedTuple):
+class PlaylistEntry(NamedTuple):
     """A segment. `uri` is as it is written. `lasts` is `UNKNOWN_DURATION` if its duration is missing or not a number of seconds.
     `time` is in seconds since 1970, if the playlist states it for this segment; `absent` is True after EXT-X-GAP."""
 
     sequence: int
     uri: str
     lasts: float
-    part: Part | None
-    init: Init | None
+    part: ResourceRange | None
+    init: InitSection | None
     breaks: bool
     absent: bool
     time: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Playlist:
+class HlsPlaylist:
     """A parsed playlist. `entries` are those of a media playlist, `variants` and `renditions` those of a master playlist. `target`
     is None if it is missing or not a number of seconds."""
 
     master: bool
-    variants: Sequence[Variant] = ()
-    renditions: Sequence[Rendition] = ()
-    entries: Sequence[Entry] = ()
+    variants: Sequence[HlsVariant] = ()
+    renditions: Sequence[HlsRendition] = ()
+    entries: Sequence[PlaylistEntry] = ()
     target: float | None = None
     ended: bool = False
     encrypted: bool = False
@@ -100,7 +100,7 @@ def text_of(body: bytes) -> str:
         raise Unreadable("it is not text in UTF-8") from None
 
 
-def read(text: str, *, most: int, newest: int | None = None) -> Playlist:
+def read(text: str, *, most: int, newest: int | None = None) -> HlsPlaylist:
     """Parse a playlist of at most `most` entries or renditions. With `newest`, only so many of the last entries are parsed, and
     older ones are counted. Raise `Unreadable`."""
     return _Reader(most).read(lines_of(text), newest=newest)
@@ -123,14 +123,14 @@ class _Reader:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._variants: list[Variant] = []
-        self._renditions: list[Rendition] = []
-        self._entries: list[Entry] = []
+        self._variants: list[HlsVariant] = []
+        self._renditions: list[HlsRendition] = []
+        self._entries: list[PlaylistEntry] = []
         self._target: float | None = None
         self._sequence = self._skipped = self._parsed = 0
         self._master = self._ended = self._encrypted = self._key_frames_only = False
         self._stream: dict[str, str] | None = None
-        self._init: Init | None = None
+        self._init: InitSection | None = None
         self._keyed = self._mapped = ""
         self._behind: tuple[str, int] | None = None
         """The file and the offset at which the previous part ended: the next one may begin there without stating it."""
@@ -142,7 +142,7 @@ class _Reader:
         self._breaks = self._absent = False
         self._time: float | None = None
 
-    def read(self, lines: Sequence[str], *, newest: int | None) -> Playlist:
+    def read(self, lines: Sequence[str], *, newest: int | None) -> HlsPlaylist:
         older = 0
         if newest is not None:
             older = max(sum(1 for line in lines if line[0] != "#") - newest, 0)
@@ -156,7 +156,7 @@ class _Reader:
                     self._address(line)
             elif line.startswith("#EXT") and not (older and line.startswith(_OF_ENTRY)):
                 self._tag(line)
-        return Playlist(
+        return HlsPlaylist(
             self._master,
             self._variants,
             self._renditions,
@@ -211,14 +211,14 @@ class _Reader:
             width, _, height = stream.get("RESOLUTION", "").partition("x")
             size = (whole(width) or 0, whole(height) or 0)
             rate = whole(stream.get("BANDWIDTH", "")) or 0
-            self._variants.append(Variant(uri, rate, *size, stream.get("CODECS", ""), stream.get("AUDIO", "")))
+            self._variants.append(HlsVariant(uri, rate, *size, stream.get("CODECS", ""), stream.get("AUDIO", "")))
             return
         part = self._part(uri) if self._range else None
         number = self._sequence + self._skipped + len(self._entries)
-        self._entries.append(Entry(number, uri, self._lasts, part, self._init, self._breaks, self._absent, self._time))
+        self._entries.append(PlaylistEntry(number, uri, self._lasts, part, self._init, self._breaks, self._absent, self._time))
         self._begin()
 
-    def _part(self, uri: str) -> Part:
+    def _part(self, uri: str) -> ResourceRange:
         match = _RANGE.fullmatch(self._range.strip())
         if match is None:
             raise Unreadable("a byte range in it cannot be read")
@@ -227,7 +227,7 @@ class _Reader:
         if begins is None:
             raise Unreadable("a byte range in it does not say where it begins")
         self._behind = uri, begins + int(match[1])
-        return Part(begins, int(match[1]))
+        return ResourceRange(begins, int(match[1]))
 
     def _map(self, given: dict[str, str]) -> None:
         if not given.get("URI"):
@@ -235,13 +235,13 @@ class _Reader:
         match = _RANGE.fullmatch(given.get("BYTERANGE", "").strip())
         if match is None and "BYTERANGE" in given:
             raise Unreadable("a byte range in it cannot be read")
-        self._init = Init(given["URI"], Part(int(match[2] or 0), int(match[1])) if match is not None else None)
+        self._init = InitSection(given["URI"], ResourceRange(int(match[2] or 0), int(match[1])) if match is not None else None)
 
     def _rendition(self, given: dict[str, str]) -> None:
         if len(self._renditions) >= self._most:
             raise self._too_many()
         self._renditions.append(
-            Rendition(
+            HlsRendition(
                 type=given.get("TYPE", ""),
                 group=given.get("GROUP-ID", ""),
                 name=given.get("NAME", ""),

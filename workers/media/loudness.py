@@ -22,7 +22,7 @@ _LARGEST: Final = (_MOMENTARY, _SHORT_TERM)
 
 
 @dataclass(frozen=True, slots=True)
-class Loudness:
+class LoudnessMeasure:
     """The loudness of a track in LUFS; `range` in LU, `true_peak` in dBTP. `momentary` and `short_term` are the largest values. A
     value is None if the track is silent, or too short: 0.4 s are needed, 3 s for `short_term`. Without `peaks` only `integrated` is
     measured."""
@@ -36,13 +36,13 @@ class Loudness:
 
 def meter(file: str, *, peaks: bool = False) -> str:
     """Return the filter that writes the values for `read_meter` to a file in the folder of ffmpeg. With `peaks` it measures all
-    values of `Loudness`, which takes longer."""
+    values of `LoudnessMeasure`, which takes longer."""
     if peaks:
         return f"ebur128=metadata=1:peak=true,ametadata=mode=print:file={file}"
     return f"ebur128=metadata=1,ametadata=mode=print:key={_INTEGRATED}:file={file}"
 
 
-def read_meter(file: Path) -> Loudness:
+def read_meter(file: Path) -> LoudnessMeasure:
     """Parse the output of the meter. The values are None if no sound reached it."""
     last: dict[str, float] = {}
     largest: dict[str, float] = {}
@@ -56,7 +56,7 @@ def read_meter(file: Path) -> Loudness:
                 if isfinite(value) and (name in _LARGEST or name.startswith(_PEAKS)):
                     largest[name] = max(value, largest.get(name, value))
     peaks = [value for name, value in largest.items() if name.startswith(_PEAKS)]
-    return Loudness(
+    return LoudnessMeasure(
         integrated=_audible(last.get(_INTEGRATED)),
         range=last.get(_RANGE),
         momentary=_audible(largest.get(_MOMENTARY)),

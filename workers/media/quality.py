@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from workers.media.colours import Colours
 from workers.media.filters import SOUND_LINE
-from workers.media.loudness import Loudness, meter, read_meter
+from workers.media.loudness import LoudnessMeasure, meter, read_meter
 from workers.media.packet_list import listed_packets
 
 LARGEST_PROFILE: Final = 65_536
@@ -214,7 +214,7 @@ def read_sound(folder: Path, track: int, *, end: float, language: str, channels:
     file = folder / sound_file(track)
     loud = read_meter(file)
     silent = _spans(file, "lavfi.silence_start", "lavfi.silence_end", end=end, least=_SILENT)
-    rounded = {name: _round(getattr(loud, name)) for name in Loudness.__slots__}
+    rounded = {name: _round(getattr(loud, name)) for name in LoudnessMeasure.__slots__}
     return SoundMeasures(track=track, language=language, channels=channels, silence=_round_spans(silent), **rounded)
 
 

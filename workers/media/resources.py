@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 from workers.media.errors import Unreadable
 
 
-class Part(NamedTuple):
+class ResourceRange(NamedTuple):
     """A range of bytes."""
 
     first: int
@@ -18,11 +18,11 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class MediaResource:
     """A file, or a part of it."""
 
     url: str
-    part: Part | None = None
+    part: ResourceRange | None = None
 
     @property
     def digest(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from workers.media.colours import FILM, Colours
 from workers.media.errors import Unusable
-from workers.media.file import MediaFile, Programme, VideoTrack
+from workers.media.file import ProbedFile, StreamProgramme, VideoTrack
 
 MOST_TRACKS: Final = 64
 MOST_SOUNDS: Final = 8
@@ -91,12 +91,12 @@ class Subtitle:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A described file. `lasts` is its stated length, 0 if it is unknown; `declared` is True if its headers state it, otherwise it
     is estimated. `others` are the indexes of tracks that are neither picture nor sound here. `programme` is None if the file has
     none."""
 
-    file: MediaFile
+    file: ProbedFile
     picture: Picture
     sounds: tuple[Sound, ...]
     lasts: float
@@ -105,7 +105,7 @@ class Source:
     declared: bool = True
 
     @property
-    def programme(self) -> Programme | None:
+    def programme(self) -> StreamProgramme | None:
         return self.file.chosen
 
     def check_length(self, made: float) -> None:
@@ -114,7 +114,7 @@ class Source:
             raise Unusable(f"{self.file.name} says that it lasts {self.lasts:.1f} s and ends after {made:.1f} s: it is incomplete.")
 
 
-def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:
+def source(file: ProbedFile, *, most_sounds: int = MOST_SOUNDS) -> SourceFile:
     """Describe a file. The first `most_sounds` audio tracks are used. A file that cannot be packaged fails permanently, with the
     reason. If there are several programmes, the log names the one that is read."""
     if len(streams := _objects(file.probed.get("streams", ()))) > MOST_TRACKS:
@@ -129,7 +129,7 @@ def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:
     if len(sounds) > most_sounds:
         file.programs.log(f"{file.name} has {len(sounds)} audio tracks; the first {most_sounds} are used.")
     used = {picture.index, *(sound.index for sound in sounds[:most_sounds])}
-    return Source(
+    return SourceFile(
         file,
         picture,
         sounds[:most_sounds],
@@ -140,12 +140,12 @@ def source(file: MediaFile, *, most_sounds: int = MOST_SOUNDS) -> Source:
     )
 
 
-def lasts(file: MediaFile) -> float:
+def lasts(file: ProbedFile) -> float:
     """Return the length that a file states, in seconds."""
     return _number(_object(file.probed.get("format")).get("duration")) or 0.0
 
 
-def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
+def picture_of(file: ProbedFile, track: VideoTrack | None = None) -> Picture:
     """Return the highest picture of the programme, or another one. A picture that cannot be decoded here fails permanently, with
     the reason."""
     track = track or file.video
@@ -178,7 +178,7 @@ def picture_of(file: MediaFile, track: VideoTrack | None = None) -> Picture:
     )
 
 
-def _sound(file: MediaFile, stream: Mapping[str, Any]) -> Sound:
+def _sound(file: ProbedFile, stream: Mapping[str, Any]) -> Sound:
     channels = stream.get("channels")
     begins, ends = file.track_times(stream)
     return Sound(

@@ -15,9 +15,9 @@ from typing import Final
 
 from domain.job.values import Severity
 from workers.media.errors import Unusable
-from workers.media.file import MediaFile, jumps
+from workers.media.file import ProbedFile, jumps
 from workers.media.packet_list import listed_packets
-from workers.media.source import Source
+from workers.media.source import SourceFile
 
 LEAST: Final = 1.0
 """Seconds. A shorter hole is not logged and is no reason to fail."""
@@ -29,7 +29,7 @@ _NEW_PARAMETERS: Final = "New Extradata"
 
 
 @dataclass(frozen=True)
-class Track:
+class MeasuredTrack:
     """The frames or packets of a track. `times` are ascending; `last` is the duration of the last one."""
 
     times: Sequence[float] = ()
@@ -52,7 +52,7 @@ class Track:
             if after - before > LEAST:
                 yield before, after
 
-    def lacks(self, other: Track) -> list[tuple[float, float]]:
+    def lacks(self, other: MeasuredTrack) -> list[tuple[float, float]]:
         """Return the intervals longer than `LEAST` in which the other track has something and this one has nothing."""
         lost: list[tuple[float, float]] = []
         for begin, end in self.gaps(until=other.ends):
@@ -74,7 +74,7 @@ class Listing:
     def options(self) -> tuple[str, ...]:
         return ("-map", f"0:{self.stream}", "-c", "copy", "-f", "framecrc", self._name)
 
-    def track(self) -> Track:
+    def track(self) -> MeasuredTrack:
         """Read the packets that ffmpeg listed, and delete the file."""
         file = self.folder / self._name
         times: list[float] = []
@@ -86,14 +86,14 @@ class Listing:
                 changes = changes or _NEW_PARAMETERS in packet.remarks
         file.unlink()
         times.sort()
-        return Track(times, last, changes)
+        return MeasuredTrack(times, last, changes)
 
     @property
     def _name(self) -> str:
         return f"packets-{self.stream}.txt"
 
 
-def decoded(file: Path, *, rate: int = 0) -> Track:
+def decoded(file: Path, *, rate: int = 0) -> MeasuredTrack:
     """Read the file that `FormedTracks.times` wrote, and delete it. It has times, and for sound with a `rate` also numbers of
     samples."""
     times: list[float] = []
@@ -107,14 +107,14 @@ def decoded(file: Path, *, rate: int = 0) -> Track:
     times.sort()
     if not rate and len(times) > 1:
         last = min(times[-1] - times[-2], LEAST)
-    return Track(times, last)
+    return MeasuredTrack(times, last)
 
 
 @dataclass
 class Notes:
     """Writes irregularities of tracks to the log, with times. Each instance writes its first lines and drops the rest."""
 
-    file: MediaFile
+    file: ProbedFile
     severity: Severity = Severity.WARN
     _lines: int = field(default=0)
 
@@ -126,7 +126,7 @@ class Notes:
             self.file.programs.log(f"There are more such entries for {self.file.name}; they are not logged.", self.severity)
 
 
-def log_oddities(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
+def log_oddities(source: SourceFile, *, picture: MeasuredTrack, sounds: Sequence[MeasuredTrack]) -> None:
     """Log which tracks of a source begin late, end early or have holes, and where its clock jumps. Fail if a file is shorter than
     its headers say."""
     file = source.file
@@ -154,21 +154,21 @@ def log_oddities(source: Source, *, picture: Track, sounds: Sequence[Track]) -> 
             notes.add(f"{name} of {file.name} ends at {sound.ends:.1f} s, {ends - sound.ends:.1f} s before the end.")
 
 
-def log_damage(source: Source, *, read: Track, shown: Track, name: str) -> None:
+def log_damage(source: SourceFile, *, read: MeasuredTrack, shown: MeasuredTrack, name: str) -> None:
     """Log which parts of a track were read and cannot be decoded."""
     notes = Notes(source.file)
     for begin, end in shown.lacks(read):
         notes.add(f"{name} of {source.file.name} is damaged from {begin:.1f} s to {end:.1f} s: it cannot be decoded.")
 
 
-def check_made(source: Source, *, shown: Track, made: Track, name: str) -> None:
+def check_made(source: SourceFile, *, shown: MeasuredTrack, made: MeasuredTrack, name: str) -> None:
     """Fail if the output lacks what was decoded."""
     if lost := made.lacks(shown):
         begin, end = lost[0]
         raise Unusable(f"{name} of {source.file.name} from {begin:.1f} s to {end:.1f} s is missing in the result.")
 
 
-def check_whole(source: Source, *, picture: Track, sounds: Sequence[Track]) -> None:
+def check_whole(source: SourceFile, *, picture: MeasuredTrack, sounds: Sequence[MeasuredTrack]) -> None:
     """Fail if the source is only the beginning of a file, whose headers are those of the whole file. A track is compared with its
     own header, if it has one; otherwise all tracks with the length of the file, which may be that of a track that is not used."""
     if not source.declared:
@@ -188,11 +188,11 @@ def short(stated: float, ends: float) -> bool:
     return stated - ends > max(LEAST, stated * _SHARE)
 
 
-def sound_names(source: Source, sounds: Sequence[Track]) -> list[tuple[str, Track]]:
+def sound_names(source: SourceFile, sounds: Sequence[MeasuredTrack]) -> list[tuple[str, MeasuredTrack]]:
     """Pair each sound track with its name in the log."""
     alone = len(source.sounds) == 1
     return [("The sound" if alone else f"Sound track {number}", track) for number, track in enumerate(sounds, 1)]
 
 
-def _not_whole(source: Source, stated: float, ends: float) -> Unusable:
+def _not_whole(source: SourceFile, stated: float, ends: float) -> Unusable:
     return Unusable(f"{source.file.name} says that it lasts {stated:.1f} s and ends after {ends:.1f} s: it is incomplete.")

@@ -11,15 +11,15 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from workers.media.hls import date_time
-from workers.origin.timeline import Part, Timeline, Track, all_captions
-from workers.origin.track_index import Segment
+from workers.origin.timeline import OriginTrack, PointTimeline, TrackPart, all_captions
+from workers.origin.track_index import IndexedSegment
 
 _PROFILE: Final = "urn:mpeg:dash:profile:isoff-live:2011"
 _CHANNELS: Final = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011"
 _DIRECT: Final = "urn:mpeg:dash:utc:direct:2014"
 
 
-def manifest(timeline: Timeline, *, up: str, now: float, query: str = "") -> str | None:
+def manifest(timeline: PointTimeline, *, up: str, now: float, query: str = "") -> str | None:
     """Return the manifest; None if no track is fragmented MP4. `up` is the relative path from the manifest to the publishing point;
     `query` is added to each address."""
     parts = [(track, part) for track in timeline.tracks for part in track.parts if part.init.name]
@@ -39,7 +39,7 @@ def manifest(timeline: Timeline, *, up: str, now: float, query: str = "") -> str
     return "\n".join([*lines, "</MPD>", ""])
 
 
-def _opening(timeline: Timeline, *, now: float, lasts: float, longest: float) -> str:
+def _opening(timeline: PointTimeline, *, now: float, lasts: float, longest: float) -> str:
     common = f'xmlns="urn:mpeg:dash:schema:mpd:2011" profiles="{_PROFILE}" minBufferTime="PT{max(longest, 1):.3f}S"'
     if timeline.ended:
         return f'<MPD {common} type="static" mediaPresentationDuration="PT{lasts:.3f}S">'
@@ -51,13 +51,13 @@ def _opening(timeline: Timeline, *, now: float, lasts: float, longest: float) ->
     )
 
 
-def _period(parts: Sequence[tuple[Track, Part]], *, up: str, query: str, base: float, static: bool) -> Iterator[str]:
+def _period(parts: Sequence[tuple[OriginTrack, TrackPart]], *, up: str, query: str, base: float, static: bool) -> Iterator[str]:
     epoch = parts[0][1].epoch
     first = min(part.segments[0].at for _, part in parts)
     # In a dynamic manifest a period begins at its media time 0, regardless of the segments that have left the window.
     offset = first - epoch if static else 0.0
     yield f'  <Period id="{parts[0][1].session}" start="PT{epoch + offset - base:.6f}S">'
-    groups: dict[tuple[str, ...], list[tuple[Track, Part]]] = {}
+    groups: dict[tuple[str, ...], list[tuple[OriginTrack, TrackPart]]] = {}
     for track, part in parts:
         init = part.init
         kind = "video" if "video" in init.kinds else "audio"
@@ -69,7 +69,7 @@ def _period(parts: Sequence[tuple[Track, Part]], *, up: str, query: str, base: f
 
 
 def _adaptation(
-    number: int, kind: str, members: Sequence[tuple[Track, Part]], *, up: str, query: str, offset: float
+    number: int, kind: str, members: Sequence[tuple[OriginTrack, TrackPart]], *, up: str, query: str, offset: float
 ) -> Iterator[str]:
     init = members[0][1].init
     language = f" lang={quoteattr(init.language)}" if init.language else ""
@@ -92,7 +92,7 @@ def _accessibility(kind: str, value: str) -> str:
     return f'      <Accessibility schemeIdUri="urn:scte:dash:cc:cea-{kind}:2015" value="{value}"/>'
 
 
-def _representation(kind: str, track: Track, part: Part, *, up: str, query: str, offset: float) -> Iterator[str]:
+def _representation(kind: str, track: OriginTrack, part: TrackPart, *, up: str, query: str, offset: float) -> Iterator[str]:
     init, folder = part.init, f"{up}{part.session}/{track.name}"
     size = f' width="{init.width}" height="{init.height}"' if init.width else ""
     rate = f' audioSamplingRate="{init.rate}"' if kind == "audio" and init.rate else ""
@@ -113,7 +113,7 @@ def _representation(kind: str, track: Track, part: Part, *, up: str, query: str,
     yield "      </Representation>"
 
 
-def _times(segments: Sequence[Segment]) -> Iterator[str]:
+def _times(segments: Sequence[IndexedSegment]) -> Iterator[str]:
     """Yield an element for each run of segments of equal length. After a gap, a run states its start time."""
     runs: list[tuple[int, int, int]] = []
     for segment in segments:

@@ -8,7 +8,7 @@ from typing import Final
 
 from workers.media.captions.a53 import CaptionServices
 from workers.media.hls import date_time
-from workers.origin.timeline import Part, Timeline, Track, all_captions
+from workers.origin.timeline import OriginTrack, PointTimeline, TrackPart, all_captions
 
 _GROUP: Final = "audio"
 _CAPTIONS: Final = "captions"
@@ -17,7 +17,7 @@ _CLOCK_EVERY: Final = 100
 _SHORT: Final = 1000
 
 
-def master(timeline: Timeline, *, query: str = "") -> str:
+def master(timeline: PointTimeline, *, query: str = "") -> str:
     """Return the master playlist: video with its audio. Separate audio is a group of its own. `query` is added to each address."""
     sounds = [track for track in timeline.tracks if _kinds(track) == {"audio"}]
     pictures = [track for track in timeline.tracks if "video" in _kinds(track)]
@@ -49,7 +49,7 @@ def _captions(captions: CaptionServices) -> Iterator[str]:
         yield f"#EXT-X-MEDIA:{described},DEFAULT={default},AUTOSELECT=YES"
 
 
-def _stream(track: Track, sounds: Sequence[Track], *, captions: bool) -> str:
+def _stream(track: OriginTrack, sounds: Sequence[OriginTrack], *, captions: bool) -> str:
     bandwidth = ceil(track.peak + max((sound.peak for sound in sounds), default=0.0)) or 1
     codecs = ",".join(filter(None, dict.fromkeys([track.init.codecs, *(sound.init.codecs for sound in sounds)])))
     complete = all(part.init.codecs for part in (track, *sounds))
@@ -64,7 +64,7 @@ def _stream(track: Track, sounds: Sequence[Track], *, captions: bool) -> str:
     )
 
 
-def media(timeline: Timeline, name: str, *, up: str, query: str = "") -> str | None:
+def media(timeline: PointTimeline, name: str, *, up: str, query: str = "") -> str | None:
     """Return the media playlist of a track; None if there is no such track. `up` is the relative path from the playlist to the
     publishing point; `query` is added to each address."""
     track = next((track for track in timeline.tracks if track.name == name), None)
@@ -90,7 +90,7 @@ def media(timeline: Timeline, name: str, *, up: str, query: str = "") -> str | N
     return "\n".join([*lines, ""])
 
 
-def _part(part: Part, folder: str, query: str, *, breaks: bool, often: bool) -> Iterator[str]:
+def _part(part: TrackPart, folder: str, query: str, *, breaks: bool, often: bool) -> Iterator[str]:
     if breaks:
         yield "#EXT-X-DISCONTINUITY"
     if part.init.name:
@@ -104,5 +104,5 @@ def _part(part: Part, folder: str, query: str, *, breaks: bool, often: bool) -> 
         yield f"{folder}/{segment.name or f'{segment.number}.gap'}{query}"
 
 
-def _kinds(track: Track) -> set[str]:
+def _kinds(track: OriginTrack) -> set[str]:
     return set(track.init.kinds)

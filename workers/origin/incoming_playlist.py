@@ -8,7 +8,7 @@ from re import compile as regex
 from typing import Final
 
 from workers.media.errors import Unreadable
-from workers.media.hls import Entry, Playlist, read, text_of
+from workers.media.hls import HlsPlaylist, PlaylistEntry, read, text_of
 from workers.origin.limits import MOST_LISTED, RefusalReason, UploadRefused
 from workers.origin.names import relative
 
@@ -84,7 +84,7 @@ def read_playlist(body: bytes, path: str) -> IncomingPlaylist | MasterPlaylist:
     return IncomingPlaylist(playlist.ended, tuple(_read_segment(entry, path) for entry in playlist.entries))
 
 
-def _master(playlist: Playlist, path: str) -> MasterPlaylist:
+def _master(playlist: HlsPlaylist, path: str) -> MasterPlaylist:
     made: dict[str, TrackDescription] = {}
     for sound in playlist.renditions:
         if sound.type == "AUDIO" and sound.uri:
@@ -107,7 +107,7 @@ def _master(playlist: Playlist, path: str) -> MasterPlaylist:
     return MasterPlaylist(made)
 
 
-def _read_segment(entry: Entry, path: str) -> ListedSegment:
+def _read_segment(entry: PlaylistEntry, path: str) -> ListedSegment:
     if not 0 < entry.lasts <= _LONGEST:
         raise _refusal(f"a segment has no duration between 0 and {_LONGEST:g} seconds")
     if len(entry.uri) > _LONGEST_NAME:

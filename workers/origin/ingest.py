@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from domain.channel.point_token import PointToken, Use
-from workers.kernel.fair_places import FairPlaces, NoPlace, Place
+from workers.kernel.fair_places import FairPlaces, NoPlace, WorkPlace
 from workers.media.errors import Unreadable
 from workers.media.fragment_stream import FragmentStream
 from workers.media.fragments import Fragment, Init, read_fragment
@@ -23,7 +23,7 @@ from workers.origin.incoming_playlist import MasterPlaylist, read_playlist
 from workers.origin.limits import MOST_PLAYLIST, OriginLimits, RefusalReason, UploadRefused, session_replaced
 from workers.origin.names import Upload
 from workers.origin.publishing import Publishing
-from workers.origin.recordings import INCOMING, Points, Recording
+from workers.origin.recordings import INCOMING, Points, SessionRecording
 from workers.origin.room import RecordingStorage
 
 Pieces = AsyncIterator[bytes]
@@ -42,7 +42,7 @@ class UploadBody:
         self._places = places
         self._point = point
         self._least = least
-        self._place: Place | None = None
+        self._place: WorkPlace | None = None
         self._given_up = False
         self._waiting: asyncio.Timeout | None = None
 
@@ -176,7 +176,7 @@ class Ingest:
         self._revoked[point] = 0.0 if state is None else state.revoked
         await self._check(writer)
 
-    async def _begin(self, point: str, writer: PointToken, window: float | None) -> Recording:
+    async def _begin(self, point: str, writer: PointToken, window: float | None) -> SessionRecording:
         await self._check(writer)
         await self._storage.check(point)
         session = writer.session
@@ -209,7 +209,7 @@ class Ingest:
             self.playlists.leave(place)
 
     async def _segment(
-        self, publishing: Publishing, recording: Recording, upload: Upload, body: UploadBody, *, fence: _Fence
+        self, publishing: Publishing, recording: SessionRecording, upload: Upload, body: UploadBody, *, fence: _Fence
     ) -> None:
         with _draft(recording.folder / INCOMING) as draft:
             async for piece in body:
@@ -226,7 +226,7 @@ class Ingest:
             publish = publishing.waiting
 
     async def _fragments(
-        self, publishing: Publishing, recording: Recording, upload: Upload, body: UploadBody, *, fence: _Fence
+        self, publishing: Publishing, recording: SessionRecording, upload: Upload, body: UploadBody, *, fence: _Fence
     ) -> None:
         """Receive a stream of fragments. A new request for a track ends the older one: the encoder has reconnected."""
         await self._in_thread(partial(publishing.begun, upload.track))

@@ -15,8 +15,8 @@ from cachetools import LRUCache
 from workers.origin import dash, hls, state_pages
 from workers.origin.limits import LEAST_SEGMENTS
 from workers.origin.recordings import Points
-from workers.origin.state_pages import State
-from workers.origin.timeline import Timeline, timeline
+from workers.origin.state_pages import PagePointState
+from workers.origin.timeline import PointTimeline, timeline
 
 T = TypeVar("T")
 _Times = LRUCache[str, tuple[float, float]]
@@ -29,7 +29,7 @@ _POINTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PlaybackView:
     """The requested part of a publishing point. `up` is the relative path from the playlist back to the publishing point; `query`
     is added to the addresses in it."""
 
@@ -50,16 +50,16 @@ class Playback:
         self._revoked: _Times = LRUCache(_POINTS)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="playback")
 
-    async def master(self, point: str, view: View) -> str | None:
+    async def master(self, point: str, view: PlaybackView) -> str | None:
         return await self._view(point, view, partial(hls.master, query=view.query))
 
-    async def media(self, point: str, view: View, *, track: str) -> str | None:
+    async def media(self, point: str, view: PlaybackView, *, track: str) -> str | None:
         return await self._view(point, view, partial(hls.media, name=track, up=view.up, query=view.query))
 
-    async def manifest(self, point: str, view: View) -> str | None:
+    async def manifest(self, point: str, view: PlaybackView) -> str | None:
         return await self._view(point, view, partial(dash.manifest, up=view.up, query=view.query, now=self._clock()))
 
-    async def state(self, point: str) -> State | None:
+    async def state(self, point: str) -> PagePointState | None:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._state, point)
 
     async def live_since(self, point: str) -> float:
@@ -89,14 +89,14 @@ class Playback:
         longest = max(track.longest for track in filled[-1].tracks.values())
         return filled[-1].written - (filled[-1].state.window or self._window) - max(_GRACE, LEAST_SEGMENTS * longest)
 
-    async def _view(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
+    async def _view(self, point: str, view: PlaybackView, render: Callable[[PointTimeline], T]) -> T | None:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._render, point, view, render)
 
-    def _render(self, point: str, view: View, render: Callable[[Timeline], T]) -> T | None:
+    def _render(self, point: str, view: PlaybackView, render: Callable[[PointTimeline], T]) -> T | None:
         content = timeline(self._points.get(point).recordings(), window=self._window, archive=view.archive, now=self._clock())
         return None if content is None else render(content)
 
-    def _state(self, point: str) -> State | None:
+    def _state(self, point: str) -> PagePointState | None:
         publishing_point = self._points.get(point)
         recordings = publishing_point.recordings()
         if not recordings and publishing_point.state() is None:

@@ -22,8 +22,8 @@ from workers.media.transport_stream import PACKET, is_packets
 from workers.origin.incoming_playlist import IncomingPlaylist, ListedSegment, MasterPlaylist, read_playlist
 from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.names import Upload
-from workers.origin.recordings import INCOMING, MOST_TRACKS, Point, Recording, put_text
-from workers.origin.track_index import Segment, TrackIndex, TrackInit, TrackWriter
+from workers.origin.recordings import INCOMING, MOST_TRACKS, RecordedPoint, SessionRecording, put_text
+from workers.origin.track_index import IndexedSegment, TrackIndex, TrackInit, TrackWriter
 
 MOST_INIT: Final = 1024 * 1024
 _MOST_GAPS: Final = 300
@@ -50,7 +50,7 @@ class Publishing:
     `patience` seconds: requests of an encoder with a connection for each segment may overtake each other. Methods that publish
     return True if a segment is waiting."""
 
-    def __init__(self, point: Point, session: int, *, patience: float) -> None:
+    def __init__(self, point: RecordedPoint, session: int, *, patience: float) -> None:
         self._point = point
         self._session = session
         self._patience = patience
@@ -97,7 +97,7 @@ class Publishing:
                 return waits
             return self._playlist(recording, *earlier[:2], text=earlier[2], now=now)
 
-    def _playlist(self, recording: Recording, upload: Upload, incoming: IncomingPlaylist, *, text: str, now: float) -> bool:
+    def _playlist(self, recording: SessionRecording, upload: Upload, incoming: IncomingPlaylist, *, text: str, now: float) -> bool:
         if not incoming.segments and upload.track not in recording.tracks:
             return False
         index = self._track(recording, upload.track)
@@ -122,7 +122,13 @@ class Publishing:
         return waits
 
     def _publish_listed(
-        self, recording: Recording, index: TrackIndex, fresh: Sequence[ListedSegment], *, there: Sequence[ListedSegment], now: float
+        self,
+        recording: SessionRecording,
+        index: TrackIndex,
+        fresh: Sequence[ListedSegment],
+        *,
+        there: Sequence[ListedSegment],
+        now: float,
     ) -> None:
         """Publish the listed segments that have arrived. A missing segment before one that has arrived becomes a gap."""
         files = recording.folder / INCOMING
@@ -145,7 +151,7 @@ class Publishing:
             file.unlink(missing_ok=True)
             missing, behind = 0.0, behind - segment.lasts
 
-    def _init_of(self, recording: Recording, index: TrackIndex, segment: ListedSegment, files: Path) -> Init | None:
+    def _init_of(self, recording: SessionRecording, index: TrackIndex, segment: ListedSegment, files: Path) -> Init | None:
         if segment.init is None:
             if index.init is None:
                 TrackWriter(index).init(TrackInit())
@@ -182,7 +188,7 @@ class Publishing:
                 raise Unreadable("no initialization section was sent before the first fragment")
             return _stored_init(index)
 
-    def _init(self, recording: Recording, index: TrackIndex, data: bytes) -> Init:
+    def _init(self, recording: SessionRecording, index: TrackIndex, data: bytes) -> Init:
         init, digest = read_init(data), sha256(data).hexdigest()
         if index.init is not None:
             if index.init.digest != digest:
@@ -233,7 +239,7 @@ class Publishing:
             if described != recording.state.described:
                 recording.write(replace(recording.state, described=described))
 
-    def _track(self, recording: Recording, name: str) -> TrackIndex:
+    def _track(self, recording: SessionRecording, name: str) -> TrackIndex:
         if name not in recording.tracks:
             if len(recording.tracks) >= MOST_TRACKS:
                 raise UploadRefused(RefusalReason.TOO_LARGE, f"A publishing point has at most {MOST_TRACKS} renditions.")
@@ -243,7 +249,14 @@ class Publishing:
         return recording.tracks[name]
 
     def _add(
-        self, recording: Recording, index: TrackIndex, arrived: ArrivedSegment, *, now: float, behind: float, missing: float = 0.0
+        self,
+        recording: SessionRecording,
+        index: TrackIndex,
+        arrived: ArrivedSegment,
+        *,
+        now: float,
+        behind: float,
+        missing: float = 0.0,
     ) -> None:
         """Link the file to its place, then write the line of the index: if the process is killed in between, readers see nothing of
         it."""
@@ -271,15 +284,15 @@ class Publishing:
         size = arrived.file.stat().st_size
         if init is not None and "video" in init.kinds:
             TrackWriter(index).captions(segment_captions(arrived.file, _stored_init(index) if fragment is not None else None))
-        TrackWriter(index).add(*holes, Segment(number, name, size, epoch + time, lasts, now, *ticks, arrived.source))
+        TrackWriter(index).add(*holes, IndexedSegment(number, name, size, epoch + time, lasts, now, *ticks, arrived.source))
 
-    def _next_number(self, index: TrackIndex, previous: Segment | None) -> int:
+    def _next_number(self, index: TrackIndex, previous: IndexedSegment | None) -> int:
         if previous is not None:
             return previous.number + 1
         state = self._point.state()
         return 0 if state is None else state.numbers.get(index.folder.name.removeprefix("t-"), 0)
 
-    def _epoch(self, recording: Recording, time: float, *, behind: float, reported: float | None, now: float) -> float:
+    def _epoch(self, recording: SessionRecording, time: float, *, behind: float, reported: float | None, now: float) -> float:
         """Return the Unix time at which the media time was 0: as the encoder reports it if its clock is right, else such that the
         last segment ends now. It is never before the end of the previous recording."""
         epoch = recording.state.epoch
@@ -297,7 +310,7 @@ def _stored_init(index: TrackIndex) -> Init:
     return read_init((index.folder / index.init.name).read_bytes())
 
 
-def _check_distance(recording: Recording, at: float) -> None:
+def _check_distance(recording: SessionRecording, at: float) -> None:
     """Raise `UploadRefused` if the first segment of another track is far from the others: the tracks of a session have one
     clock."""
     others = [track.segments for track in recording.tracks.values() if track.segments]
@@ -305,7 +318,7 @@ def _check_distance(recording: Recording, at: float) -> None:
         raise UploadRefused(RefusalReason.MALFORMED, "The time stamps are more than a day away from those of the other tracks.")
 
 
-def _waiting_for(recording: Recording, upload: Upload) -> Path:
+def _waiting_for(recording: SessionRecording, upload: Upload) -> Path:
     """Return the path of a playlist that arrived before all of its segments."""
     return recording.folder / INCOMING / f"{_WAITING}{upload.digest}"
 
@@ -336,14 +349,14 @@ def _is_waiting(arrived: Sequence[float | None], *, patience: float) -> bool:
     return bool(later) and 0 <= unix_time() - min(later) < patience
 
 
-def _holes(previous: Segment | None, at: float, *, number: int, now: float) -> list[Segment]:
+def _holes(previous: IndexedSegment | None, at: float, *, number: int, now: float) -> list[IndexedSegment]:
     """Return entries for the time in which nothing arrived."""
     gap = 0.0 if previous is None else at - previous.end
     if previous is None or gap <= _HOLE:
         return []
     count = min(max(ceil(gap / max(previous.lasts, 1.0) - 0.01), 1), _MOST_GAPS)
     each = gap / count
-    return [Segment(number + hole, "", 0, previous.end + hole * each, each, now) for hole in range(count)]
+    return [IndexedSegment(number + hole, "", 0, previous.end + hole * each, each, now) for hole in range(count)]
 
 
 def _link(file: Path, to: Path) -> None:

@@ -33,7 +33,7 @@ _GRACE: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class PointState:
+class StoredPoint:
     """The stored state of a publishing point. `session` is the lowest that may write, `recordings` the number of recordings so far,
     `numbers` the first number of each track in the recording of that session. Tokens that were issued until `revoked`, a Unix time,
     are void."""
@@ -61,7 +61,7 @@ class RecordingState:
     ended: float | None = None
 
 
-class Recording:
+class SessionRecording:
     """The recording of one session. The state is read again by `refresh`. Several threads may use it."""
 
     def __init__(self, folder: Path) -> None:
@@ -147,17 +147,17 @@ class Points:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._points: dict[str, Point] = {}
+        self._points: dict[str, RecordedPoint] = {}
         self._lock = Lock()
 
-    def get(self, name: str) -> Point:
+    def get(self, name: str) -> RecordedPoint:
         with self._lock:
-            point = self._points.get(name) or Point(self._root / name)
+            point = self._points.get(name) or RecordedPoint(self._root / name)
             if point.folder.is_dir():  # an arbitrary name of a request is not cached
                 self._points[name] = point
             return point
 
-    def all(self) -> list[Point]:
+    def all(self) -> list[RecordedPoint]:
         try:
             names = [entry.name for entry in os.scandir(self._root) if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
@@ -167,22 +167,22 @@ class Points:
         return [self.get(name) for name in names if not name.startswith(".")]
 
 
-class Point:
+class RecordedPoint:
     """A publishing point. Several threads may use it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._recordings: dict[int, Recording] = {}
+        self._recordings: dict[int, SessionRecording] = {}
         self._lock = Lock()
 
-    def state(self) -> PointState | None:
+    def state(self) -> StoredPoint | None:
         """Return the state; None if nothing was ever sent."""
         try:
-            return PointState(**json.loads((self.folder / _STATE).read_bytes()))
+            return StoredPoint(**json.loads((self.folder / _STATE).read_bytes()))
         except FileNotFoundError:
             return None
 
-    def recordings(self) -> list[Recording]:
+    def recordings(self) -> list[SessionRecording]:
         """Return all recordings that exist, the oldest first."""
         try:
             sessions = [int(name) for name in os.listdir(self.folder) if name.isascii() and name.isdigit()]
@@ -190,19 +190,20 @@ class Point:
             return []
         with self._lock:
             recordings = {
-                session: self._recordings.get(session) or Recording(self.folder / str(session)) for session in sorted(sessions)
+                session: self._recordings.get(session) or SessionRecording(self.folder / str(session))
+                for session in sorted(sessions)
             }
             self._recordings = recordings
         return [recording for recording in recordings.values() if recording.refresh()]
 
-    def recording(self, session: int) -> Recording:
+    def recording(self, session: int) -> SessionRecording:
         with self._lock:
-            recording = self._recordings.get(session) or Recording(self.folder / str(session))
+            recording = self._recordings.get(session) or SessionRecording(self.folder / str(session))
             self._recordings = {**self._recordings, session: recording}
         recording.refresh()
         return recording
 
-    def _new(self, session: int) -> Recording:
+    def _new(self, session: int) -> SessionRecording:
         """Return a recording without the cached state of a removed one of the same session."""
         with self._lock:
             self._recordings = {number: recording for number, recording in self._recordings.items() if number != session}
@@ -217,17 +218,17 @@ class Point:
         finally:
             os.close(descriptor)
 
-    def check(self, session: int, *, issued: float = inf) -> PointState:
+    def check(self, session: int, *, issued: float = inf) -> StoredPoint:
         """Raise `UploadRefused` if the session may not write. The answer stays true only while the lock is held. `issued` is the
         time at which the token of the writer was issued."""
-        state = self.state() or PointState()
+        state = self.state() or StoredPoint()
         if session < state.session:
             raise session_replaced()
         if issued <= state.revoked:
             raise UploadRefused(RefusalReason.FENCED, "This token was revoked.")
         return state
 
-    def begin(self, session: int, *, window: float | None, now: float, issued: float = inf) -> Recording:
+    def begin(self, session: int, *, window: float | None, now: float, issued: float = inf) -> SessionRecording:
         """Return the recording of a session, from its first write on: no earlier session can write after that."""
         self._make()
         with self.locked():
@@ -238,7 +239,7 @@ class Point:
                 (recording.folder / INCOMING).mkdir(parents=True, exist_ok=True)
                 recording.write(RecordingState(session, state.recordings, now, window=window))
                 numbers = {**state.numbers, **numbers}
-                put(self.folder / _STATE, asdict(PointState(session, state.recordings + 1, numbers, state.revoked)))
+                put(self.folder / _STATE, asdict(StoredPoint(session, state.recordings + 1, numbers, state.revoked)))
             if window is not None and window != recording.state.window:
                 recording.write(replace(recording.state, window=window))
             return self.recording(session)
@@ -247,7 +248,7 @@ class Point:
         """End a session permanently: only a later one writes again. A second call changes nothing."""
         self._make()
         with self.locked():
-            recording, state = self.recording(session), self.state() or PointState()
+            recording, state = self.recording(session), self.state() or StoredPoint()
             if state.session == session + 1 and recording.refresh() and not (self.folder / str(session + 1)).is_dir():
                 return
             state = self.check(session, issued=issued)
@@ -258,9 +259,9 @@ class Point:
         """Revoke all tokens that were issued until now."""
         self._make()
         with self.locked():
-            put(self.folder / _STATE, asdict(replace(self.state() or PointState(), revoked=now)))
+            put(self.folder / _STATE, asdict(replace(self.state() or StoredPoint(), revoked=now)))
 
-    def trim(self, recording: Recording, *, before: float, window: float) -> int:
+    def trim(self, recording: SessionRecording, *, before: float, window: float) -> int:
         """Remove the first segments of a recording that continues: those that arrived before a Unix time and are not in the live
         window. Return their number. If the process is killed in between, the next call removes the remaining files."""
         with self.locked():
@@ -276,7 +277,7 @@ class Point:
                 TrackWriter(recording.tracks[name]).clear()
         return sum(counts.values())
 
-    def remove(self, recording: Recording, *, still: Callable[[Recording], bool]) -> bool:
+    def remove(self, recording: SessionRecording, *, still: Callable[[SessionRecording], bool]) -> bool:
         """Delete a recording unless `still` says that it has changed. It is renamed first, so no reader sees half of it."""
         gone = self.folder / f".gone-{token_hex(8)}"
         with self.locked():

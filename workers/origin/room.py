@@ -17,10 +17,10 @@ from typing import Final
 from projections.kernel.sizes import shown
 from workers.origin.knowledge import IsAwaited, PointDirectory
 from workers.origin.limits import OriginLimits, RefusalReason, UploadRefused
-from workers.origin.recordings import INCOMING, Point, Points, Recording
-from workers.origin.track_index import Segment
+from workers.origin.recordings import INCOMING, Points, RecordedPoint, SessionRecording
+from workers.origin.track_index import IndexedSegment
 
-PointRecording = tuple[Point, Recording]
+PointRecording = tuple[RecordedPoint, SessionRecording]
 
 _EVERY: Final = 2.0
 _STEPS: Final = 24
@@ -149,7 +149,7 @@ class RecordingStorage:
                 break
         return self._trim(recordings, before=nextafter(before, inf), window=window, why="to free space") > 0
 
-    def _removable(self, recording: Recording, window: float) -> Iterator[Segment]:
+    def _removable(self, recording: SessionRecording, window: float) -> Iterator[IndexedSegment]:
         for track in recording.tracks.values():
             yield from track.segments[: recording.removable(track, before=inf, window=window)]
 
@@ -175,7 +175,9 @@ class RecordingStorage:
             elif any(track.segments[0].written < late for track in recording.tracks.values() if track.segments):
                 self._trim([(point, recording)], before=before, window=self._limits.window, why=f"after {self._limits.hours} hours")
 
-    def _remove(self, point: Point, recording: Recording, *, still: Callable[[Recording], bool], why: str) -> bool:
+    def _remove(
+        self, point: RecordedPoint, recording: SessionRecording, *, still: Callable[[SessionRecording], bool], why: str
+    ) -> bool:
         gone = point.remove(recording, still=still)
         if gone:
             _log.info("the recording of session %d at %s was removed %s", recording.state.session, point.folder.name, why)
@@ -209,7 +211,7 @@ def _name(candidate: PointRecording) -> tuple[str, int]:
     return candidate[0].folder.name, candidate[1].state.session
 
 
-def _incoming(recording: Recording) -> int:
+def _incoming(recording: SessionRecording) -> int:
     try:
         return sum(file.stat(follow_symlinks=False).st_size for file in os.scandir(recording.folder / INCOMING))
     except FileNotFoundError:

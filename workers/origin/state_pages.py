@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from workers.origin.recordings import Recording
+from workers.origin.recordings import SessionRecording
 
 _SILENCE: Final = 300.0
 """Seconds without data after which a session counts as ended, whatever the encoder said."""
@@ -28,7 +28,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PagePointState:
     """The state of a publishing point. `name` is idle, started or stopped. `updated` is the Unix time at which the last segment
     arrived; 0 if none ever did."""
 
@@ -39,9 +39,9 @@ class State:
     stretches: Sequence[Stretch]
 
 
-def state(recordings: Sequence[Recording], *, now: float) -> State:
+def state(recordings: Sequence[SessionRecording], *, now: float) -> PagePointState:
     if not recordings:
-        return State("idle", -1, 0.0, False, ())
+        return PagePointState("idle", -1, 0.0, False, ())
     last = recordings[-1]
     filled = [recording for recording in recordings if recording.filled]
     updated = filled[-1].written if filled else 0.0
@@ -49,12 +49,12 @@ def state(recordings: Sequence[Recording], *, now: float) -> State:
     name = "stopped" if last.ended or (last.filled and silent) else "started" if last.filled else "idle"
     longest = max((track.longest for track in last.tracks.values()), default=0.0)
     receiving = name == "started" and now - last.written < max(_RECEIVING, 3 * longest)
-    return State(
+    return PagePointState(
         name, last.state.session, updated, receiving, [stretch for recording in recordings for stretch in _stretches(recording)]
     )
 
 
-def smil(state: State, *, archive: bool) -> str:
+def smil(state: PagePointState, *, archive: bool) -> str:
     """Return the page in the format of Unified Origin's `/state`; the archive page also lists the recorded parts."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f'<smil xmlns="{_SMIL}">', "  <head>"]
     lines.append(f'    <meta name="updated" content="{_micros(state.updated)}"/>')
@@ -71,12 +71,12 @@ def smil(state: State, *, archive: bool) -> str:
     return "\n".join([*lines, "</smil>", ""])
 
 
-def status(state: State) -> str:
+def status(state: PagePointState) -> str:
     updated = _micros(state.updated) if state.updated else None
     return json.dumps({"state": state.name, "lastUpdated": updated, "receivingData": state.receiving})
 
 
-def _stretches(recording: Recording) -> list[Stretch]:
+def _stretches(recording: SessionRecording) -> list[Stretch]:
     return [
         Stretch(name, track.segments[0].at, track.segments[-1].end, track.size)
         for name, track in recording.tracks.items()

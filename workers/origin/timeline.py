@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from workers.media.captions.a53 import NO_CAPTIONS, CaptionServices
 from workers.origin.limits import LEAST_SEGMENTS
-from workers.origin.recordings import Recording
-from workers.origin.track_index import Segment, TrackIndex, TrackInit
+from workers.origin.recordings import SessionRecording
+from workers.origin.track_index import IndexedSegment, TrackIndex, TrackInit
 
 _TOGETHER: Final = 3.0
 """Seconds, in addition to the length of a segment, for which the first segment of a recording waits for those of the other tracks.
@@ -20,24 +20,24 @@ _BOTH: Final = {"video", "audio"}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TrackPart:
     """The segments of one track of one recording. `ordinal` counts the recordings of the publishing point."""
 
     session: int
     ordinal: int
     epoch: float
     init: TrackInit
-    segments: Sequence[Segment]
+    segments: Sequence[IndexedSegment]
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class OriginTrack:
     """A rendition. `init` is that of its latest part; `peak`, in bits per second, and `longest`, in seconds, cover all of its
     segments."""
 
     name: str
     init: TrackInit
-    parts: Sequence[Part]
+    parts: Sequence[TrackPart]
     peak: float
     longest: float
     captions: CaptionServices = NO_CAPTIONS
@@ -45,15 +45,15 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class PointTimeline:
     """The tracks to play. `ended` is True if no more segments follow. `window` is None for everything."""
 
-    tracks: Sequence[Track]
+    tracks: Sequence[OriginTrack]
     ended: bool
     window: float | None
 
 
-def timeline(recordings: Sequence[Recording], *, window: float | None, archive: bool, now: float) -> Timeline | None:
+def timeline(recordings: Sequence[SessionRecording], *, window: float | None, archive: bool, now: float) -> PointTimeline | None:
     """Return the timeline; None if there is nothing to play. `window` is in seconds, and is used unless the encoder requested
     another one."""
     filled = [recording for recording in recordings if recording.filled and (_complete(recording) or _has_waited(recording, now))]
@@ -64,10 +64,10 @@ def timeline(recordings: Sequence[Recording], *, window: float | None, archive: 
     since = float("-inf") if depth is None else max(recording.end for recording in filled) - depth
     names = dict.fromkeys(name for recording in (filled if archive else [last]) for name in recording.state.tracks)
     tracks = [track for name in names if (track := _track(name, filled, since)) is not None]
-    return Timeline(tracks, last.ended and recordings[-1] is last, depth)
+    return PointTimeline(tracks, last.ended and recordings[-1] is last, depth)
 
 
-def _complete(recording: Recording) -> bool:
+def _complete(recording: SessionRecording) -> bool:
     """Return True if every track that the encoder sends has a segment. A player reads the list of tracks once: a list with sound
     alone would give no picture until the page is reloaded."""
     filled = {name: track for name, track in recording.tracks.items() if track.segments}
@@ -79,14 +79,14 @@ def _complete(recording: Recording) -> bool:
     return filled.keys() == recording.tracks.keys() and kinds >= _BOTH
 
 
-def _has_waited(recording: Recording, now: float) -> bool:
+def _has_waited(recording: SessionRecording, now: float) -> bool:
     first = min(track.began for track in recording.tracks.values())
     longest = max(track.longest for track in recording.tracks.values())
     over = recording.state.ended is not None or all(track.ended for track in recording.tracks.values())
     return over or now - first >= _TOGETHER + longest
 
 
-def _track(name: str, recordings: Sequence[Recording], since: float) -> Track | None:
+def _track(name: str, recordings: Sequence[SessionRecording], since: float) -> OriginTrack | None:
     pairs = [(each, index) for each in recordings if (index := each.tracks.get(name)) is not None and index.segments and index.init]
     if not pairs:
         return None
@@ -96,15 +96,15 @@ def _track(name: str, recordings: Sequence[Recording], since: float) -> Track | 
         if segments and index.init is not None:
             state = recording.state
             init = _apply_description(index.init, state.described.get(name))
-            parts.append(Part(state.session, state.ordinal, state.epoch or 0.0, init, segments))
+            parts.append(TrackPart(state.session, state.ordinal, state.epoch or 0.0, init, segments))
     recording, latest = pairs[-1]
     peak = max(index.peak for _, index in pairs)
     init = _apply_description(latest.init or TrackInit(), recording.state.described.get(name))
     longest = max(index.longest for _, index in pairs)
-    return Track(name, init, parts, peak, longest, reduce(or_, (index.captions for _, index in pairs), NO_CAPTIONS))
+    return OriginTrack(name, init, parts, peak, longest, reduce(or_, (index.captions for _, index in pairs), NO_CAPTIONS))
 
 
-def all_captions(tracks: Iterable[Track]) -> CaptionServices:
+def all_captions(tracks: Iterable[OriginTrack]) -> CaptionServices:
     return reduce(or_, (track.captions for track in tracks), NO_CAPTIONS)
 
 
@@ -125,7 +125,7 @@ def _apply_description(init: TrackInit, description: Mapping[str, Any] | None) -
     )
 
 
-def _since(index: TrackIndex, since: float, *, least: int) -> Sequence[Segment]:
+def _since(index: TrackIndex, since: float, *, least: int) -> Sequence[IndexedSegment]:
     segments = index.segments
     if segments[0].end > since:
         return segments[:]

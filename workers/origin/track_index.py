@@ -23,7 +23,7 @@ _PIECE: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class IndexedSegment:
     """A segment of a track. `number` counts over all recordings of the publishing point. `at` is its start as a Unix time, `lasts`
     is in seconds. `time` and `ticks` are the same in the track's timescale; both are 0 in MPEG-2 TS. A segment without a `name` is
     a gap. `written` is the Unix time of its arrival, `source` its sequence number at the encoder."""
@@ -70,7 +70,7 @@ class TrackIndex:
 
     folder: Path
     first: int | None = None
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[IndexedSegment] = field(default_factory=list)
     init: TrackInit | None = None
     ended: bool = False
     size: int = 0
@@ -121,11 +121,11 @@ class TrackIndex:
             elif "removed" in record:
                 self.longest, self.peak, self.began = (float(record["removed"][name]) for name in ("longest", "peak", "began"))
             else:
-                self._add(Segment(**record))
+                self._add(IndexedSegment(**record))
         except (ValueError, TypeError, KeyError):
             return  # half a line, after which a later process began a new one
 
-    def _add(self, segment: Segment) -> None:
+    def _add(self, segment: IndexedSegment) -> None:
         self.segments.append(segment)
         self.ended = False
         self.began = min(self.began, segment.written)
@@ -144,7 +144,7 @@ class TrackWriter:
     def init(self, init: TrackInit) -> None:
         self._write({"init": asdict(init)})
 
-    def add(self, *segments: Segment) -> None:
+    def add(self, *segments: IndexedSegment) -> None:
         self._write(*(asdict(segment) for segment in segments))
 
     def captions(self, added: CaptionServices) -> None:
@@ -195,7 +195,7 @@ def _lines(lines: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def _place(file: Path, number: int) -> int:
-    """Return the offset of the line of a segment. Every line begins with the number of its segment, as `Segment` does."""
+    """Return the offset of the line of a segment. Every line begins with the number of its segment, as `IndexedSegment` does."""
     place = (b"\n" + file.read_bytes()).find(b'\n{"number":%d,' % number)
     if place < 0:
         raise ValueError("the index does not list a segment that it has")

@@ -74,7 +74,7 @@ class ItemFiles(Protocol):
         ...
 
 
-class Places(Protocol):
+class PlaceStore(Protocol):
     """The store for the position of a playout: the item that was on the air, and since when."""
 
     async def keep(self, place: Mapping[str, Any]) -> None: ...

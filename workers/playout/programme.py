@@ -18,8 +18,8 @@ from domain.composition.values import Item, ItemType
 from domain.kernel.clock import Clock
 from domain.kernel.ports import ServiceNotes
 from projections.kernel.background_task import TRANSIENT, run_forever, start_task
-from workers.playout.ports import ItemFiles, OpenedItem, Places, Playlists, PlayoutCounts, PlayoutPlaylist
-from workers.playout.schedule import Anchor, Due, Place, due, successor
+from workers.playout.ports import ItemFiles, OpenedItem, PlaceStore, Playlists, PlayoutCounts, PlayoutPlaylist
+from workers.playout.schedule import DueItem, Place, PlayoutAnchor, due, successor
 
 LOOK: Final = 1.0
 """Seconds between two reads of the playlist, and between two writes of the place."""
@@ -41,7 +41,7 @@ class Programme:
         *,
         playlists: Playlists,
         files: ItemFiles,
-        places: Places,
+        places: PlaceStore,
         notes: ServiceNotes,
         clock: Clock,
         counts: PlayoutCounts,
@@ -65,7 +65,7 @@ class Programme:
 
     # --- what is to be played
 
-    def due(self) -> Due | None:
+    def due(self) -> DueItem | None:
         """Return what is to be on the air now, by the clock."""
         return due(self.playlist, self._anchor, now=self.now(), lengths=self._lengths)
 
@@ -98,7 +98,7 @@ class Programme:
 
     def began(self, place: Place, *, at: float) -> None:
         """Record that the item is on the air; its beginning was due `at`."""
-        self._anchor = Anchor(place, at)
+        self._anchor = PlayoutAnchor(place, at)
         self._noted.pop(place.mark, None)
         self.counts.played()
         self._changed.set()
@@ -106,7 +106,7 @@ class Programme:
     def over(self, place: Place) -> None:
         """Record that the playlist is over after this item."""
         if self._anchor is None or not self._anchor.over:
-            self._anchor = Anchor(place, self.now(), over=True)
+            self._anchor = PlayoutAnchor(place, self.now(), over=True)
             self._changed.set()
 
     def measured(self, mark: str, seconds: float) -> None:
@@ -190,14 +190,16 @@ def shown(item: Item) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _read(place: Mapping[str, Any]) -> tuple[Anchor | None, dict[str, float]]:
+def _read(place: Mapping[str, Any]) -> tuple[PlayoutAnchor | None, dict[str, float]]:
     """Parse a stored place. A place that another release wrote in another form is ignored."""
     try:
         lengths = {str(mark): float(seconds) for mark, seconds in place.get("lengths", {}).items()}
         anchor = place.get("anchor")
         if anchor is None:
             return None, lengths
-        return Anchor(Place(int(anchor["index"]), str(anchor["mark"])), float(anchor["at"]), over=bool(anchor["over"])), lengths
+        return PlayoutAnchor(
+            Place(int(anchor["index"]), str(anchor["mark"])), float(anchor["at"]), over=bool(anchor["over"])
+        ), lengths
     except (AttributeError, KeyError, TypeError, ValueError):
         _log.warning("the place of a playout cannot be read; it restarts from the beginning")
         return None, {}

@@ -18,7 +18,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor:
+class PlayoutAnchor:
     """The last item on the air: the beginning of the item at `place` was due `at`, in seconds since 1970. `over` is True if the
     playlist was over then, and nothing was on the air any more."""
 
@@ -28,7 +28,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueItem:
     """An item and the offset into it, in seconds. `over` is True if it was the last item and is over. `began` is the time at which
     its beginning was due; None if it begins now."""
 
@@ -55,14 +55,14 @@ def successor(playlist: PlayoutPlaylist, after: Place | None) -> Place | None:
     return Place(index, playlist.marks[index]) if index < len(playlist.marks) else None
 
 
-def due(playlist: PlayoutPlaylist, anchor: Anchor | None, *, now: float, lengths: Mapping[str, float]) -> Due | None:
+def due(playlist: PlayoutPlaylist, anchor: PlayoutAnchor | None, *, now: float, lengths: Mapping[str, float]) -> DueItem | None:
     """Return what is to be on the air now, by the clock; None if the playlist is empty. `lengths` are in seconds, by mark: an item
     of unknown length is assumed to continue."""
     if anchor is None or anchor.over:
         place = successor(playlist, anchor.place if anchor is not None else None)
         if place is None:
-            return None if anchor is None else Due(anchor.place, over=True)
-        return Due(place)
+            return None if anchor is None else DueItem(anchor.place, over=True)
+        return DueItem(place)
     here = locate(playlist, anchor.place)
     at = anchor.at
     if here is None:  # it was removed: the next item begins when it is over, at the latest now
@@ -71,20 +71,20 @@ def due(playlist: PlayoutPlaylist, anchor: Anchor | None, *, now: float, lengths
     return None if here is None else _walk(playlist, here, at=at, now=now, lengths=lengths)
 
 
-def _walk(playlist: PlayoutPlaylist, place: Place, *, at: float, now: float, lengths: Mapping[str, float]) -> Due:
+def _walk(playlist: PlayoutPlaylist, place: Place, *, at: float, now: float, lengths: Mapping[str, float]) -> DueItem:
     first = place
     at = _whole_rounds_later(playlist, at, now=now, lengths=lengths)
     while True:
         length = lengths.get(place.mark)
         if length is None or now - at < length:
-            return Due(place, max(now - at, 0.0), began=min(at, now))
+            return DueItem(place, max(now - at, 0.0), began=min(at, now))
         at += length
         following = successor(playlist, place)
         if following is None:
-            return Due(place, length, over=True)
+            return DueItem(place, length, over=True)
         place = following
         if place == first and length == 0.0 and not any(lengths.get(mark) for mark in playlist.marks):
-            return Due(place)  # nothing of it can be played
+            return DueItem(place)  # nothing of it can be played
 
 
 def _whole_rounds_later(playlist: PlayoutPlaylist, at: float, *, now: float, lengths: Mapping[str, float]) -> float:

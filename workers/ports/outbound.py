@@ -156,7 +156,7 @@ class Download(Protocol):
     async def close(self) -> None: ...
 
 
-class Connections(Notifying, Download, Protocol):
+class OutboundConnections(Notifying, Download, Protocol):
     """Long transfers to and from addresses that clients have provided, and connections for other protocols than HTTP."""
 
     async def send(

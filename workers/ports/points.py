@@ -38,7 +38,7 @@ class PointSilent(Exception):
         return self.kind not in ("refused", "unaskable", "local")
 
 
-class PointStatus(Protocol):
+class PointStatusReader(Protocol):
     """Queries the server of a publishing point for its state."""
 
     async def ask(self, point: WatchedPoint, *, key: str | None = None, first: StatusCheckStrategy | None = None) -> PointReport:
@@ -47,5 +47,5 @@ class PointStatus(Protocol):
         ...
 
 
-class PointStatuses(dict[StatusCheckStrategy, PointStatus]):
+class PointStatuses(dict[StatusCheckStrategy, PointStatusReader]):
     """What reads the status of a publishing point, by the strategy that the channel names."""

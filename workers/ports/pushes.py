@@ -25,7 +25,7 @@ class PushFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class PushedSound:
     """The sound of the stream that is pushed: chosen by its name, its id or its language, else by its place. The first sound if all
     are empty."""
 
@@ -40,7 +40,7 @@ class Push:
     and `arrived` after the first bytes of media."""
 
     urls: Sequence[str] = field(repr=False)
-    sound: Sound
+    sound: PushedSound
     ingest: LiveIngest
     session: int
     may_send: Callable[[], bool]

@@ -13,7 +13,7 @@ from domain.kernel.errors import DomainError, NotFound, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.kernel.stream_name import StreamName
 from domain.publication.aggregate import Publication
-from domain.publication.live_handlers import Entry, LivePublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers, RequestedLive
 from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationState
 from projections.consumers.orders import Order
@@ -94,7 +94,7 @@ class EventFollowing:
         awaited = not event.details.auto_start_publications
         seats = asyncio.Semaphore(_AT_ONCE)
 
-        async def start(entry: Entry) -> str:
+        async def start(entry: RequestedLive) -> str:
             async with seats:
                 return await self._start(key, entry, invocation=invocation)
 
@@ -117,7 +117,7 @@ class EventFollowing:
         key = UUID(publication.content_id)
         event = await self._event(key)
         if event is not None and event.details.state in LIVE:
-            entry = Entry(UUID(publication.key), publication.destination_id)
+            entry = RequestedLive(UUID(publication.key), publication.destination_id)
             if reason := await self._start(key, entry, invocation=invocation):
                 raise Unavailable(reason)
 
@@ -134,7 +134,7 @@ class EventFollowing:
         arrival = Publication.arrive.on(row.id, row.run, details=dict(details))
         await self._executor.execute(arrival, invocation=invocation)
 
-    async def _start(self, event: UUID, entry: Entry, *, invocation: Invocation) -> str:
+    async def _start(self, event: UUID, entry: RequestedLive, *, invocation: Invocation) -> str:
         """Start a publication. Return the reason to retry; empty if it is not to be retried."""
         try:
             await self._handlers.start(event, entry, invocation=invocation, ahead=False)

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from domain.event.aggregate import MediaEvent
-from domain.event.events import Deleted, ForceStopped, StateChanged
+from domain.event.events import EventDeleted, ForceStopped, StateChanged
 from domain.event.values import LIVE
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
@@ -34,8 +34,8 @@ CONSUMER: Final = "syndication"
 LONGEST_CLOSING: Final = timedelta(days=1)
 """The time after which a target that cannot be notified of the end of a live stream is given up."""
 _DELETED: Final = f"{Destination.KIND}.deleted"
-_PUBLICATIONS: Final = (events.Withdrawn, events.Started, events.StartAwaited, events.Stopped, events.Failed)
-_EVENTS: Final = (StateChanged, ForceStopped, Deleted)
+_PUBLICATIONS: Final = (events.Withdrawn, events.PublicationStarted, events.StartAwaited, events.Stopped, events.PublicationFailed)
+_EVENTS: Final = (StateChanged, ForceStopped, EventDeleted)
 _TOPICS: Final = frozenset({_DELETED, *(event.TOPIC for event in (*_PUBLICATIONS, *_EVENTS))})
 
 
@@ -63,9 +63,9 @@ class SyndicationOrders(OrderHandler):
                 return None
             case events.StartAwaited(awaited=False):
                 return None
-            case events.Failed(job_version=followed) if followed:
+            case events.PublicationFailed(job_version=followed) if followed:
                 return None  # an upload failed
-            case events.Started() | events.StartAwaited(awaited=True):
+            case events.PublicationStarted() | events.StartAwaited(awaited=True):
                 return f"{ON_AIR}:{key}"
             case StateChanged(state=state, previous=previous):
                 if state in LIVE and previous not in LIVE:

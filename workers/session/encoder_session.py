@@ -19,7 +19,7 @@ from projections.kernel.background_task import TRANSIENT, start_forever, start_t
 from projections.session.store import Drawn
 from workers.playout.programme import Programme
 from workers.ports.encoders import Encoder, EncoderFailed, JudgedStatistics, RunningEncoder
-from workers.session.kinds import Ended, StartFailed
+from workers.session.kinds import SessionEnd, StartFailed
 from workers.session.session import RETRIES
 
 AllFailing = Callable[[str], Awaitable[bool]]
@@ -91,7 +91,7 @@ class EncoderSession:
         self._failing = patience.after(drawn.failures)
         self._may_send = may_send
         self._warn = warn
-        self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._end: asyncio.Future[SessionEnd] = asyncio.get_running_loop().create_future()
         self._looking: list[asyncio.Task[None]] = []
         self._reported: Sequence[AudioInput] | None = None
         self._failed_since: float | None = None
@@ -136,7 +136,7 @@ class EncoderSession:
     def _any_runs(self) -> bool:
         return any(run.running is not None for run in self._runs)
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> SessionEnd:
         return await asyncio.shield(self._end)
 
     async def stop(self, *, final: bool) -> None:
@@ -176,7 +176,7 @@ class EncoderSession:
             await self._keep_running(run)
         except Exception as fault:
             _log.exception("the encoder %d of %s", run.plan.index, self._channel)
-            self._finish(Ended(type(fault).__name__))
+            self._finish(SessionEnd(type(fault).__name__))
 
     async def _keep_running(self, run: _EncoderRun) -> None:
         await run.tasks[0]
@@ -188,7 +188,7 @@ class EncoderSession:
                 await self._stop(run, final=run.over)
                 run.failures = 0 if time.monotonic() - begun > RETRIES.stable else run.failures
                 if not self._any_runs:
-                    self._finish(Ended(run.error, over=all(each.over for each in self._runs)))
+                    self._finish(SessionEnd(run.error, over=all(each.over for each in self._runs)))
                 if run.over or not self._any_runs:
                     return
             run.failures += 1
@@ -206,7 +206,7 @@ class EncoderSession:
             await run.running.stop(final=final)
             run.running = None
 
-    def _finish(self, end: Ended) -> None:
+    def _finish(self, end: SessionEnd) -> None:
         if not self._end.done():
             self._end.set_result(end)
 
@@ -221,7 +221,7 @@ class EncoderSession:
             now = time.monotonic()
             self._failed_since = self._failed_since or now
             if now - self._failed_since >= self._failing:
-                self._finish(Ended(NO_POINT, forgiven=True))
+                self._finish(SessionEnd(NO_POINT, forgiven=True))
         else:
             self._failed_since = None
         await asyncio.sleep(self._look_every)

@@ -29,7 +29,7 @@ class StartFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SessionEnd:
     """The reason for which a session ended without being stopped. `forgiven`: it is restarted soon, however often this happens.
     `waits`: the same, and it is not counted, because it has not begun. `over`: everything has been sent, and it is not restarted.
     """
@@ -48,7 +48,7 @@ class Ended:
 class RunningSession(Protocol):
     """A session from its start to its end."""
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> SessionEnd:
         """Wait until the session ends without being stopped."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from projections.kernel.background_task import TRANSIENT, start_task
 from workers.ports.pushes import Push, Pusher, PushFailed, PushRecord
 from workers.ports.targets import TargetFailed
-from workers.session.kinds import Ended
+from workers.session.kinds import SessionEnd
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +52,11 @@ class PushSession:
         self._arrived = arrived
         self._patience = patience
         self._record = PushRecord()
-        self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._end: asyncio.Future[SessionEnd] = asyncio.get_running_loop().create_future()
         self._showing: asyncio.Task[None] | None = None
         self._task = start_task(self._run(), what=f"push of {name}")
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> SessionEnd:
         return await asyncio.shield(self._end)
 
     async def stop(self, *, final: bool) -> None:
@@ -78,7 +78,7 @@ class PushSession:
             failures = 1 if time.monotonic() - begun > self._patience.stable else failures + 1
             refusals += fault.fault == "target"
             if not self._arrived and (fault.hopeless or refusals >= self._patience.tries):
-                self._finish(Ended(str(fault), hopeless=True))
+                self._finish(SessionEnd(str(fault), hopeless=True))
                 return
             seconds = self._patience.after(failures)
             _log.warning("the push of %s: %s; trying again in %.0f s", self._name, fault, seconds)
@@ -106,6 +106,6 @@ class PushSession:
             self._arrived = True
             self._showing = start_task(self._show(), what=f"showing of {self._name}")
 
-    def _finish(self, end: Ended) -> None:
+    def _finish(self, end: SessionEnd) -> None:
         if not self._end.done():
             self._end.set_result(end)

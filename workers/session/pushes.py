@@ -20,7 +20,7 @@ from projections.kernel.background_task import TRANSIENT
 from projections.publication.queries import WANTED
 from projections.session.store import Drawn, Wanted
 from workers.ports.live import LiveIngest
-from workers.ports.pushes import Push, Pusher, PushFailed, Sound
+from workers.ports.pushes import Push, PushedSound, Pusher, PushFailed
 from workers.ports.targets import Details, TargetFailed
 from workers.session.kinds import StartFailed
 from workers.session.push_session import PATIENCE, PushPatience, PushSession
@@ -134,11 +134,11 @@ class PushSessions:
                 return
 
 
-def _sound(row: PublicationRow, source: LiveSource) -> Sound:
+def _sound(row: PublicationRow, source: LiveSource) -> PushedSound:
     """Return the sound to push, by its name in the stream if the encoder has given it one."""
     if row.audio_input_id is None:
-        return Sound()
+        return PushedSound()
     for place, audio_input in enumerate(source.audio_inputs):
         if audio_input.id == row.audio_input_id:
-            return Sound((audio_input.name, audio_input.id), audio_input.language, place)
-    return Sound((row.audio_input_id,))
+            return PushedSound((audio_input.name, audio_input.id), audio_input.language, place)
+    return PushedSound((row.audio_input_id,))

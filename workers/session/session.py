@@ -16,7 +16,7 @@ from projections.kernel.background_task import TRANSIENT, Repeated, start_task
 from projections.kernel.connection_errors import of_lost_connection
 from projections.session.store import Drawn, Hold, SessionState, SessionStore, Wanted
 from workers.kernel.metrics import SessionMetrics
-from workers.session.kinds import CannotRun, Ended, RunningSession, SessionKind, StartFailed
+from workers.session.kinds import CannotRun, RunningSession, SessionEnd, SessionKind, StartFailed
 from workers.session.reports import Reports
 
 _PAUSE: Final = 0.5
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
+class SessionRetries:
     """The limits of retries. `first` and `longest` are the seconds between a failure and the next start, `most` the failures in a
     row after which a session is given up, `stable` the seconds of running after which earlier failures no longer count. `waiting`
     is the longest pause of a session that waits for something else."""
@@ -41,7 +41,7 @@ class Retries:
         return min(self.first * 2.0 ** min(failures - 1, 16), self.longest)
 
 
-RETRIES: Final = Retries()
+RETRIES: Final = SessionRetries()
 
 
 class Stop(Enum):
@@ -69,7 +69,7 @@ class Session:
         reports: Reports,
         may_send: Callable[[], bool],
         metrics: SessionMetrics,
-        retries: Retries,
+        retries: SessionRetries,
         ended: Callable[[], None],
     ) -> None:
         self.wanted = wanted
@@ -164,11 +164,11 @@ class Session:
             return drawn
         return None
 
-    async def _run_once(self, drawn: Drawn) -> Ended | CannotRun | None:
+    async def _run_once(self, drawn: Drawn) -> SessionEnd | CannotRun | None:
         """Run the session once, and return why it ended; None if it was stopped."""
         number = drawn.number
         started = await self._run_unless_stopped(self._try_start(drawn), what=f"start of a session of {self.wanted.key}")
-        if isinstance(started, Ended | CannotRun):
+        if isinstance(started, SessionEnd | CannotRun):
             return started
         end = None
         if started is not None:
@@ -184,7 +184,7 @@ class Session:
         self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=end.reason))
         return end
 
-    async def _try_start(self, drawn: Drawn) -> RunningSession | Ended | CannotRun:
+    async def _try_start(self, drawn: Drawn) -> RunningSession | SessionEnd | CannotRun:
         number, kind = drawn.number, self._store.kind
         try:
             running = await self._kind.start(self.wanted, drawn, may_send=self._may_send)
@@ -193,13 +193,13 @@ class Session:
         except StartFailed as failure:
             if not failure.waits:
                 self._metrics.start_failed(kind)
-            return Ended(str(failure), waits=failure.waits)
+            return SessionEnd(str(failure), waits=failure.waits)
         except TRANSIENT:
-            return Ended("the database does not answer", forgiven=True, waits=True)
+            return SessionEnd("the database does not answer", forgiven=True, waits=True)
         except Exception as fault:
             _log.exception("the session %d of %s was not started", number, self.wanted.key)
             self._metrics.start_failed(kind)
-            return Ended(f"{type(fault).__name__}")
+            return SessionEnd(f"{type(fault).__name__}")
         self._metrics.started(kind)
         self._end_wait()
         return running
@@ -238,7 +238,7 @@ class Session:
         self._reports.add(partial(self._store.settle, self.wanted.key, number, state=state, reason=reason))
         self._reports.add(partial(self._kind.report_stop, self.wanted.owner, number, reason=reason))
 
-    def _give_up(self, end: Ended | CannotRun, failures: int) -> None:
+    def _give_up(self, end: SessionEnd | CannotRun, failures: int) -> None:
         self.given_up = True
         if isinstance(end, CannotRun) or not end.over:
             self._metrics.given_up(self._store.kind)
@@ -253,7 +253,7 @@ class Session:
         if await self._store.settle(key, number, state=SessionState.FAILED, reason=reason, failures=failures):
             await self._kind.report_failure(self.wanted, ran, reason=reason)
 
-    async def _wait(self, end: Ended, failures: int) -> None:
+    async def _wait(self, end: SessionEnd, failures: int) -> None:
         key, number = self.wanted.key, self.number
         if end.waits:
             self._waits += 1
@@ -283,9 +283,9 @@ class Session:
                 await self._stopping.wait()
 
 
-async def _end_of(running: RunningSession) -> Ended:
+async def _end_of(running: RunningSession) -> SessionEnd:
     try:
         return await running.ended()
     except Exception as fault:
         _log.exception("a session has ended by a fault")
-        return Ended(type(fault).__name__)
+        return SessionEnd(type(fault).__name__)

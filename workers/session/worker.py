@@ -21,7 +21,7 @@ from workers.kernel.metrics import SessionMetrics
 from workers.kernel.wakeups import POLL, Waker
 from workers.session.kinds import SessionKind
 from workers.session.reports import Reports
-from workers.session.session import RETRIES, Retries, Session, Stop
+from workers.session.session import RETRIES, Session, SessionRetries, Stop
 
 # The permission to send, which a session checks before every write to another system. A worker may send as long as no other
 # worker can have begun a session of the same key, whatever happens to its clock, its process or its database: see ADR 0053.
@@ -96,7 +96,7 @@ class SessionWorker(LeasedWorker):
         waker: Waker,
         host: str,
         metrics: SessionMetrics | None = None,
-        retries: Retries = RETRIES,
+        retries: SessionRetries = RETRIES,
     ) -> None:
         super().__init__(leases, waker)
         self._retries = retries

@@ -31,7 +31,7 @@ from projections.log.streams import Streams
 from projections.log.transactions import writes
 from projections.log.weighed import memory_of
 from projections.webhook.fanout import NewDelivery, webhooks_as_of
-from projections.webhook.keys import Source
+from projections.webhook.keys import DeliverySource
 from workers.kernel.aggregate_cache import AggregateCache
 from workers.webhook.policy import Action, Change, Effect, Notified, Owner, effect
 from workers.webhook.sender.endpoint_state import DISABLED
@@ -229,7 +229,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
     """The handler that makes notifications. `notified` maps the kinds of aggregates to the meaning of their domain events. `most`
     is the size of the cache of Events in bytes; `wake` notifies the sender of this process."""
 
-    source = Source.NOTIFICATIONS
+    source = DeliverySource.NOTIFICATIONS
 
     def __init__(
         self,

@@ -28,9 +28,9 @@ from domain.kernel.mapper import EventMapper, UnknownTopic
 from projections.audit.chain import LogDamaged
 from projections.audit.checkpoint import NoCheckpoint
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
-from projections.audit.checkpoints import Anchor, Checkpoints, StoredCheckpoint
+from projections.audit.checkpoints import Checkpoints, StoredAnchor, StoredCheckpoint
 from projections.audit.kept_checkpoint import last_note
-from projections.audit.log_export import Selection, export_log, export_stream
+from projections.audit.log_export import ExportSelection, export_log, export_stream
 from projections.audit.partition_file import FileDamaged, verify_file
 from projections.audit.replay import Replay, Replayed
 from projections.audit.sealing import Sealed, seal
@@ -144,7 +144,7 @@ async def export(
 
     def write(stored: StoredLog) -> None:
         if key is None:
-            selection = Selection(after, through, recorded_from, recorded_to, aggregate)
+            selection = ExportSelection(after, through, recorded_from, recorded_to, aggregate)
             _write(output, export_log(stored, selection))
         else:
             _write(output, export_stream(stored, f"{aggregate}:{key}"))
@@ -158,7 +158,7 @@ async def export(
     return 0
 
 
-def anchors_sentence(anchors: list[Anchor]) -> str:
+def anchors_sentence(anchors: list[StoredAnchor]) -> str:
     if not anchors:
         return (
             "WARNING: no checkpoint is stored outside the database, so anyone with the database and the master key could rewrite "
@@ -185,7 +185,7 @@ async def anchors_of_log(settings: Settings) -> str:
     return await _read(settings, read)
 
 
-def _last(stored: StoredLog) -> tuple[StoredCheckpoint, list[Anchor]] | None:
+def _last(stored: StoredLog) -> tuple[StoredCheckpoint, list[StoredAnchor]] | None:
     checkpoints = Checkpoints(stored)
     last = checkpoints.last()
     return None if last is None else (last, checkpoints.anchors(last.number))

@@ -35,7 +35,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.health.prober import LookResult, PointKeys, look_at
 from workers.kernel.point_tokens import PointTokens
-from workers.ports.points import PointStatus
+from workers.ports.points import PointStatusReader
 
 _PLACES: Final = ("primary", "secondary")
 _STARTED: Final = (FFMPEG, HTTP)
@@ -67,7 +67,7 @@ async def test_channel(settings: Settings, channel: str, *, event: UUID | None, 
 
 
 async def _test_channel(
-    wired: Core, vault: Vault, name_or_id: str, *, event: UUID | None, statuses: Mapping[StatusCheckStrategy, PointStatus]
+    wired: Core, vault: Vault, name_or_id: str, *, event: UUID | None, statuses: Mapping[StatusCheckStrategy, PointStatusReader]
 ) -> dict[str, Any]:
     """Return the document that the command prints. Addresses with placeholders get the hosts that are provisioned for `event`."""
     records = RecordQueries(wired.database, RECORDS)

@@ -19,7 +19,7 @@ from workers.adapters.encoders.encode_command import REALTIME
 from workers.adapters.ffmpeg import libraries
 from workers.kernel.confinement import Confinement
 from workers.media.colours import JPEG, Colours
-from workers.media.filters import PICTURE_TIMES, SOUND_LINE, FormedTracks, Track, fitted, key_frames, sound_form, steady
+from workers.media.filters import PICTURE_TIMES, SOUND_LINE, FilteredTrack, FormedTracks, fitted, key_frames, sound_form, steady
 from workers.media.outputs import GIF, MP4, TRACKS, jpeg
 
 _SECONDS: Final = 120.0
@@ -213,7 +213,9 @@ def _renditions(stage: Stage) -> None:
 
 def _change(stage: Stage) -> None:
     """Convert a source that changes to one format by a loopback decoder, before filters that keep state."""
-    formed = FormedTracks((Track("0:v:0", fitted(320, 180), True), Track("0:a:0", sound_form(2), False)), ("t0.txt", "t1.txt"))
+    formed = FormedTracks(
+        (FilteredTrack("0:v:0", fitted(320, 180), True), FilteredTrack("0:a:0", sound_form(2), False)), ("t0.txt", "t1.txt")
+    )
     graph = f"{steady(formed.label(0), 'v')};[{formed.label(1)}]{SOUND_LINE}[a]"
     outputs = ("-filter_complex", graph, "-map", "[v]", "-map", "[a]", *_CODED, *PICTURE_TIMES, *MP4, "changed.mp4")
     stage.do(*_LIMITS, "-i", stage.changing_stream(), *formed.options(), *outputs)

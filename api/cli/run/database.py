@@ -24,7 +24,7 @@ from projections.kernel.database.pooler import shares_sessions
 from projections.kernel.schema.builds import BUILD, check_build
 from projections.kernel.schema.migrate import may_migrate
 from projections.kernel.sizes import MIB, shown
-from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, Logins
+from workers.adapters.embedded_postgres import DatabaseUrls, EmbeddedPostgres, EmbeddedPostgresError
 from workers.adapters.free_space import free_bytes
 
 OLDEST = 15
@@ -136,10 +136,10 @@ async def _check_holds_medialedger(url: str, *, place: str) -> None:
 async def _external(settings: Settings) -> Database:
     assert settings.database_url is not None, "the callers check this"
     product, owner = settings.database_url.get_secret_value(), settings.owner_database_url
-    return await _check_logins(Logins(product, product if owner is None else owner.get_secret_value()), kind=_EXTERNAL)
+    return await _check_logins(DatabaseUrls(product, product if owner is None else owner.get_secret_value()), kind=_EXTERNAL)
 
 
-async def _check_logins(logins: Logins, *, kind: str) -> Database:
+async def _check_logins(logins: DatabaseUrls, *, kind: str) -> Database:
     """Connect once with each login, so that a wrong address or password is reported here in one line."""
     try:
         url, owner = map(limited, logins)

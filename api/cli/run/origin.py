@@ -26,7 +26,7 @@ from domain.kernel.encryption import KeyRing
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.keyfiles import first_master_key, has_master_key
 from workers.origin.names import is_point
-from workers.origin.recordings import Point, PointState
+from workers.origin.recordings import RecordedPoint, StoredPoint
 
 
 def print_token(settings: Settings, name: str, *, read: bool, hours: int, session: int | None) -> int:
@@ -81,15 +81,15 @@ def ready_text(settings: Settings) -> str:
     )
 
 
-def _point(settings: Settings, name: str) -> Point:
+def _point(settings: Settings, name: str) -> RecordedPoint:
     if not is_point(name):
         raise StartError("the name of a publishing point has 1 to 64 letters, digits, dots, dashes and underscores")
-    return Point(settings.origin_root / name)
+    return RecordedPoint(settings.origin_root / name)
 
 
 def _token(settings: Settings, name: str, *, read: bool, hours: int, session: int | None) -> tuple[str, datetime]:
     """Return the token and the time when it expires."""
-    state, now = _point(settings, name).state() or PointState(), system_clock()
+    state, now = _point(settings, name).state() or StoredPoint(), system_clock()
     number = state.session + 1 if session is None else session
     if number > LARGEST_SESSION:
         raise StartError("the number of a session has at most 63 bits")

@@ -25,7 +25,7 @@ from api.wiring.settings import Settings
 from domain.kernel.errors import Unavailable
 from projections.client.changes import ClientChanges
 from workers.kernel.confinement import conceal
-from workers.kernel.fork_server import Start, next_start, set_title
+from workers.kernel.fork_server import ProcessStart, next_start, set_title
 from workers.kernel.parent import end_with
 
 _PRELOADED: Final = ("api.cli.run.serving", "api.cli.run.workers", "api.wiring.product")
@@ -83,7 +83,7 @@ class Link:
         return snapshot(self.registry)
 
 
-async def _run(start: Start, settings: Settings) -> int:
+async def _run(start: ProcessStart, settings: Settings) -> int:
     channel, shared, *sockets = start.descriptors
     order = start.order
     link = Link(processes=order["processes"], per_second=settings.speke_rate)
@@ -159,7 +159,7 @@ def main(orders: int, supervisor: int) -> int:
     return 0 if start is None else _process(start)
 
 
-def _process(start: Start) -> int:
+def _process(start: ProcessStart) -> int:
     """Run a forked process. Settings, logs and event loop are created after the fork, so none of them is shared."""
     set_title(start.order["title"])
     raise_descriptor_limit()

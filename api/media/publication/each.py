@@ -12,7 +12,7 @@ from domain.kernel.errors import DomainError, Malformed
 from domain.kernel.ports import Invocation, Outcome
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import FIELD
-from domain.publication.live_handlers import Entry, LivePublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers, RequestedLive
 from domain.publication.values import MOST_AT_ONCE, PublicationState
 
 AT_ONCE: Final = 25
@@ -22,17 +22,17 @@ AT_ONCE: Final = 25
 class EntryResult:
     """The result for one publication. `fault` is None if it succeeded."""
 
-    entry: Entry
+    entry: RequestedLive
     fault: str | None = None
 
 
-async def each(entries: Sequence[Entry], act: Callable[[Entry], Awaitable[str | None]]) -> Sequence[EntryResult]:
+async def each(entries: Sequence[RequestedLive], act: Callable[[RequestedLive], Awaitable[str | None]]) -> Sequence[EntryResult]:
     """Return the result of each entry, in the order of the entries. `act` returns the fault, or raises it."""
     if not 0 < len(entries) <= MOST_AT_ONCE:
         raise Malformed.at(FIELD, f"must have 1 to {MOST_AT_ONCE} entries")
     seats = asyncio.Semaphore(AT_ONCE)
 
-    async def process(entry: Entry) -> EntryResult:
+    async def process(entry: RequestedLive) -> EntryResult:
         async with seats:
             try:
                 return EntryResult(entry, await act(entry))
@@ -50,13 +50,13 @@ async def started_after(
     returns the others unchanged."""
     roots = {place: made.aggregates[place] for place in made.result["places"]}
     entries = {
-        Entry(UUID(root.key), root.destination_id): place
+        RequestedLive(UUID(root.key), root.destination_id): place
         for place, root in roots.items()
         if root.state is PublicationState.Scheduled
     }
     aggregates = list(made.aggregates)
 
-    async def start(entry: Entry) -> None:
+    async def start(entry: RequestedLive) -> None:
         place = entries[entry]
         event_id, version = UUID(roots[place].content_id), roots[place].version
         aggregates[place] = (await handlers.start_new(event_id, entry, version=version, invocation=invocation)).aggregate

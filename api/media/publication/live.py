@@ -30,7 +30,7 @@ from api.media.publication.vod import existing, operation_done
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Outcome
 from domain.publication.aggregate import Publication
-from domain.publication.live_handlers import Entry, LivePublicationHandlers
+from domain.publication.live_handlers import LivePublicationHandlers, RequestedLive
 from domain.publication.values import PublicationKind, PublicationState
 from projections.publication.queries import PublicationQueries, PushesSeen
 
@@ -102,7 +102,7 @@ async def start_live_publications(
 ) -> Response:
     """Start several publications at once. Each has its own result."""
 
-    async def start(entry: Entry) -> str | None:
+    async def start(entry: RequestedLive) -> str | None:
         root = (await handlers.start(body.event_id, entry, invocation=request.invocation)).aggregate
         return None if root.state is PublicationState.InProgress or root.start_awaited else root.reason
 
@@ -116,7 +116,7 @@ async def stop_live_publications(
 ) -> Response:
     """Stop several publications at once. Each has its own result."""
 
-    async def stop(entry: Entry) -> None:
+    async def stop(entry: RequestedLive) -> None:
         await handlers.stop(body.event_id, entry, invocation=request.invocation)
 
     return _results(await each(body.entries(), stop))
@@ -218,7 +218,7 @@ async def delete_live_publications(
 ) -> Response:
     """Delete several publications and stop their pushes. Each has its own result."""
 
-    async def delete(entry: Entry) -> None:
+    async def delete(entry: RequestedLive) -> None:
         await handlers.delete(body.event_id, entry, invocation=request.invocation)
 
     return _results(await each(body.entries(), delete))

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from api.kernel.wire import Flag, Label, Text, Wire
 from api.media.publication.requests import ALL_OR_NONE, DESTINATION, ENTRIES, EVENT, EXAMPLE, TEXT
-from domain.publication.live_handlers import Entry, NewStream
+from domain.publication.live_handlers import NewStream, RequestedLive
 
 _PUBLICATION: Final = "7d3c2b1a-4f89-41d3-9a0c-0305e82c3301"
 _EACH: Final = "1 to 100; each is processed independently of the others."
@@ -64,8 +64,8 @@ class StreamPair(Wire):
     publication_id: UUID = Field(description="The publication.")
     destination_id: UUID = Field(description="The destination of the publication; any other destination is not found.")
 
-    def entry(self) -> Entry:
-        return Entry(self.publication_id, self.destination_id)
+    def entry(self) -> RequestedLive:
+        return RequestedLive(self.publication_id, self.destination_id)
 
 
 class OneStreamRequest(StreamPair):
@@ -99,7 +99,7 @@ class SeveralStreamsRequest(Wire):
     event_id: UUID = Field(description="The Event of the publications.")
     publications: list[StreamPair] = Field(description=_EACH, json_schema_extra=ENTRIES)
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[RequestedLive]:
         return [publication.entry() for publication in self.publications]
 
 
@@ -111,8 +111,8 @@ class DeletedStream(StreamPair):
         description="true: the publication is also removed from the target, or stays if that is impossible now. Default false.",
     )
 
-    def entry(self) -> Entry:
-        return Entry(self.publication_id, self.destination_id, self.hard_delete)
+    def entry(self) -> RequestedLive:
+        return RequestedLive(self.publication_id, self.destination_id, self.hard_delete)
 
 
 class DeleteStreamsRequest(Wire):
@@ -132,7 +132,7 @@ class DeleteStreamsRequest(Wire):
     event_id: UUID = Field(description="The Event of the publications.")
     publications: list[DeletedStream] = Field(description=_EACH, json_schema_extra=ENTRIES)
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[RequestedLive]:
         return [publication.entry() for publication in self.publications]
 
 

@@ -22,7 +22,7 @@ from api.speke.cpix.elements import (
     attribute,
     children,
 )
-from api.speke.cpix.errors import Fault
+from api.speke.cpix.errors import CpixFault
 from api.speke.cpix.systems import key_index
 
 _MOST_RULES: Final = 1000
@@ -51,21 +51,21 @@ def rules_of(
 
 def _check_contract(rules: Sequence[etree._Element], keys: Sequence[KeyNode], *, faults: Faults) -> None:
     if not any(_filters(rule) for rule in rules):
-        faults.add(Fault.MISSING_CONTRACT)
+        faults.add(CpixFault.MISSING_CONTRACT)
         return
     named = Counter(attribute(rule, "kid").lower() for rule in rules)
     key_ids = {str(node.kid) for node in keys}
     for kid in key_ids - named.keys():
-        faults.add(Fault.MALFORMED_CONTRACT, why=f"no ContentKeyUsageRule for KID {kid}")
+        faults.add(CpixFault.MALFORMED_CONTRACT, why=f"no ContentKeyUsageRule for KID {kid}")
     for node in keys:
         if named[str(node.kid)] > 1:
-            faults.add(Fault.MALFORMED_CONTRACT, node.element, why=f"more than one ContentKeyUsageRule for KID {node.kid}")
+            faults.add(CpixFault.MALFORMED_CONTRACT, node.element, why=f"more than one ContentKeyUsageRule for KID {node.kid}")
     types = Counter((_periods(rule), attribute(rule, "intendedTrackType")) for rule in rules)
     per_period = Counter(_periods(rule) for rule in rules)
     for rule in rules:
         of_type = types[_periods(rule), attribute(rule, "intendedTrackType")]
         for why in _wrong_with(rule, key_ids, shared=of_type > 1, alone=per_period[_periods(rule)] == 1):
-            faults.add(Fault.MALFORMED_CONTRACT, rule, why=why)
+            faults.add(CpixFault.MALFORMED_CONTRACT, rule, why=why)
 
 
 def _wrong_with(rule: etree._Element, key_ids: set[str], *, shared: bool, alone: bool) -> list[str]:

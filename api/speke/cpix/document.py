@@ -12,7 +12,7 @@ from uuid import UUID
 from lxml import etree
 
 from api.speke.cpix.elements import attribute, children, local_name
-from api.speke.cpix.errors import Fault, SpekeError
+from api.speke.cpix.errors import CpixFault, SpekeError
 from domain.content_key.aggregate import LONGEST_ID
 from domain.drm.systems import DrmSystem
 
@@ -26,7 +26,7 @@ class Faults:
 
     seen: list[SpekeError] = field(default_factory=list)
 
-    def add(self, fault: Fault, element: etree._Element | None = None, **names: object) -> None:
+    def add(self, fault: CpixFault, element: etree._Element | None = None, **names: object) -> None:
         line: int | None = getattr(element, "sourceline", None)
         self.seen.append(SpekeError(fault, line=line, **names))
 
@@ -52,12 +52,12 @@ def list_members(root: etree._Element, list_tag: str, tag: str, *, most: int, fa
     """Return the members of one list of the document; empty if the list is missing."""
     lists = [child for child in children(root) if child.tag == list_tag]
     if len(lists) > 1:
-        faults.add(Fault.REPEATED_ELEMENT, lists[1], name=local_name(list_tag))
+        faults.add(CpixFault.REPEATED_ELEMENT, lists[1], name=local_name(list_tag))
     if lists and len(lists[0].nsmap) > _MOST_NAMESPACES:
-        faults.add(Fault.TOO_MANY, lists[0], most=_MOST_NAMESPACES, name="namespace declarations")
+        faults.add(CpixFault.TOO_MANY, lists[0], most=_MOST_NAMESPACES, name="namespace declarations")
     members = [child for list_ in lists[:1] for child in children(list_) if child.tag == tag]
     if len(members) > most:
-        faults.add(Fault.TOO_MANY, members[most], most=most, name=local_name(tag))
+        faults.add(CpixFault.TOO_MANY, members[most], most=most, name=local_name(tag))
     return members[:most]
 
 
@@ -68,7 +68,7 @@ def kid_of(element: etree._Element, *, faults: Faults) -> UUID | None:
         return None
     kid = uuid_of(sent)
     if kid is None:
-        faults.add(Fault.NOT_A_UUID, element, attribute=f"{local_name(str(element.tag))}@kid")
+        faults.add(CpixFault.NOT_A_UUID, element, attribute=f"{local_name(str(element.tag))}@kid")
     return kid
 
 
@@ -97,11 +97,11 @@ def version_of(root: etree._Element, header: str | None, *, faults: Faults) -> s
     stated = attribute(root, "version")
     implied = _SPEKE_OF_CPIX.get(stated)
     if requested and requested not in _SPEKE_OF_CPIX.values():
-        faults.add(Fault.UNSUPPORTED_SPEKE)
+        faults.add(CpixFault.UNSUPPORTED_SPEKE)
     elif not stated:
-        faults.add(Fault.MISSING_VERSION, root)
+        faults.add(CpixFault.MISSING_VERSION, root)
     elif implied is None or (requested and requested != implied):
-        faults.add(Fault.UNSUPPORTED_VERSION, root)
+        faults.add(CpixFault.UNSUPPORTED_VERSION, root)
     return requested or implied or "2.0"
 
 
@@ -111,9 +111,9 @@ def content_id_of(root: etree._Element, version: str, *, faults: Faults) -> str:
     sent = str(root.get(name, ""))
     if not sent.strip():
         if version == V1:
-            faults.add(Fault.MISSING_ATTRIBUTE, root, attribute="CPIX@id")
+            faults.add(CpixFault.MISSING_ATTRIBUTE, root, attribute="CPIX@id")
         else:
-            faults.add(Fault.MISSING_CONTENT_ID, root)
+            faults.add(CpixFault.MISSING_CONTENT_ID, root)
     elif len(sent) > LONGEST_ID:
-        faults.add(Fault.BAD_VALUE, root, attribute=f"CPIX@{name}", expected=f"at most {LONGEST_ID} characters")
+        faults.add(CpixFault.BAD_VALUE, root, attribute=f"CPIX@{name}", expected=f"at most {LONGEST_ID} characters")
     return sent

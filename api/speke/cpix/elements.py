@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from lxml import etree
 
-from api.speke.cpix.errors import Fault, SpekeError
+from api.speke.cpix.errors import CpixFault, SpekeError
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 
 LARGEST_BODY: Final = 256 * 1024
@@ -21,19 +21,19 @@ _MOST_BESIDE_ROOT: Final = 100
 
 def parse_document(body: bytes) -> etree._ElementTree:
     if not body.strip():
-        raise SpekeError(Fault.EMPTY)
+        raise SpekeError(CpixFault.EMPTY)
     if len(body) > LARGEST_BODY:
-        raise SpekeError(Fault.TOO_LARGE)
+        raise SpekeError(CpixFault.TOO_LARGE)
     try:
         tree = parsed_xml(body)
     except NotXml as fault:
-        raise SpekeError(Fault.NOT_XML, at=fault.line, column=fault.column) from None
+        raise SpekeError(CpixFault.NOT_XML, at=fault.line, column=fault.column) from None
     except HasDoctype:
-        raise SpekeError(Fault.DOCTYPE) from None
+        raise SpekeError(CpixFault.DOCTYPE) from None
     root = tree.getroot()
     siblings = chain(root.itersiblings(preceding=True), root.itersiblings())
     if next(islice(siblings, _MOST_BESIDE_ROOT, None), None) is not None:
-        raise SpekeError(Fault.TOO_MANY, most=_MOST_BESIDE_ROOT, name="comments and instructions outside the root")
+        raise SpekeError(CpixFault.TOO_MANY, most=_MOST_BESIDE_ROOT, name="comments and instructions outside the root")
     return tree
 
 

@@ -41,7 +41,7 @@ from api.speke.cpix.elements import (
     children,
     remove_element,
 )
-from api.speke.cpix.errors import Fault
+from api.speke.cpix.errors import CpixFault
 
 AES_256_CBC: Final = "http://www.w3.org/2001/04/xmlenc#aes256-cbc"
 RSA_OAEP: Final = "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p"
@@ -92,7 +92,7 @@ def recipients_of(root: etree._Element, *, faults: Faults) -> Sequence[Recipient
         return []
     elements = list_members(root, DELIVERY_DATA_LIST, DELIVERY_DATA, most=_MOST_RECIPIENTS, faults=faults)
     if not elements:
-        faults.add(Fault.MISSING_ELEMENT, root, name="DeliveryData in the DeliveryDataList")
+        faults.add(CpixFault.MISSING_ELEMENT, root, name="DeliveryData in the DeliveryDataList")
     recipients = []
     for element in elements:
         key = _key_of(element, faults=faults)
@@ -135,18 +135,18 @@ def _key_of(element: etree._Element, *, faults: Faults) -> RSAPublicKey | None:
     delivery_keys = [child for child in children(element) if child.tag == DELIVERY_KEY]
     certificates = [certificate for delivery_key in delivery_keys[:1] for certificate in delivery_key.iter(X509_CERTIFICATE)]
     if len(delivery_keys) != 1 or len(certificates) != 1:
-        fault = Fault.MISSING_ELEMENT if not certificates else Fault.REPEATED_ELEMENT
+        fault = CpixFault.MISSING_ELEMENT if not certificates else CpixFault.REPEATED_ELEMENT
         faults.add(fault, element, name="DeliveryKey with an X509Certificate in a DeliveryData")
         return None
     try:
         sent = "".join(str(part) for part in certificates[0].itertext()).split()
         key = load_der_x509_certificate(b64decode("".join(sent), validate=True)).public_key()
     except (NotBase64, ValueError, TypeError, UnsupportedAlgorithm):
-        faults.add(Fault.BAD_CERTIFICATE, certificates[0], expected="a certificate (base64 of DER)")
+        faults.add(CpixFault.BAD_CERTIFICATE, certificates[0], expected="a certificate (base64 of DER)")
         return None
     if not isinstance(key, RSAPublicKey) or not _SMALLEST_RSA <= key.key_size <= _LARGEST_RSA or key.public_numbers().e < 3:
         faults.add(
-            Fault.BAD_CERTIFICATE,
+            CpixFault.BAD_CERTIFICATE,
             certificates[0],
             expected=f"a certificate of an RSA key of {_SMALLEST_RSA} to {_LARGEST_RSA} bits",
         )

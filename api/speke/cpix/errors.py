@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Fault(Enum):
+class CpixFault(Enum):
     """The code, status and text of each error. docs/reference/speke-errors.md has one row for each."""
 
     EMPTY = ("SPEKE-4001", 400, "the body is empty")
@@ -50,7 +50,7 @@ class Fault(Enum):
 class SpekeError(Exception):
     """Raised for an error in a document. `line` is its line in the request, for the author of the document."""
 
-    def __init__(self, fault: Fault, *, line: int | None = None, **names: object) -> None:
+    def __init__(self, fault: CpixFault, *, line: int | None = None, **names: object) -> None:
         self.fault = fault
         self.code = fault.code
         self.status = fault.status

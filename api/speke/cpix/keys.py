@@ -28,7 +28,7 @@ from api.speke.cpix.elements import (
     attribute,
     children,
 )
-from api.speke.cpix.errors import Fault
+from api.speke.cpix.errors import CpixFault
 from domain.content_key.aggregate import LONGEST_ID
 from domain.drm.systems import Scheme
 
@@ -57,14 +57,14 @@ class RequestedKey:
 def key_nodes(root: etree._Element, version: str, *, faults: Faults) -> Sequence[KeyNode]:
     elements = list_members(root, CONTENT_KEY_LIST, CONTENT_KEY, most=MOST_KEYS, faults=faults)
     if not elements:
-        faults.add(Fault.MISSING_ELEMENT, root, name="ContentKey in a ContentKeyList")
+        faults.add(CpixFault.MISSING_ELEMENT, root, name="ContentKey in a ContentKeyList")
     nodes = [KeyNode(element, kid_of(element, faults=faults)) for element in elements]
     seen: set[UUID] = set()
     for node in nodes:
         if node.kid is not None and node.kid in seen:
-            faults.add(Fault.REPEATED_KID, node.element, kid=node.kid)
+            faults.add(CpixFault.REPEATED_KID, node.element, kid=node.kid)
         if version != V1 and not attribute(node.element, "kid"):
-            faults.add(Fault.MISSING_ATTRIBUTE, node.element, attribute="ContentKey@kid")
+            faults.add(CpixFault.MISSING_ATTRIBUTE, node.element, attribute="ContentKey@kid")
         seen |= {node.kid} if node.kid is not None else set()
     return nodes
 
@@ -79,7 +79,7 @@ def requested_keys(root: etree._Element, nodes: Sequence[KeyNode], version: str,
         slot = str(made[period]) if node.kid is None and made[period] > 1 else ""
         keys.append(RequestedKey(node.kid, period, slot, _scheme_of(node, version, faults=faults), _iv_of(node, faults=faults)))
     if version != V1 and len({key.scheme for key in keys if key.scheme is not None}) > 1:
-        faults.add(Fault.MIXED_SCHEMES, nodes[0].element)
+        faults.add(CpixFault.MIXED_SCHEMES, nodes[0].element)
     return keys
 
 
@@ -88,13 +88,13 @@ def _scheme_of(node: KeyNode, version: str, *, faults: Faults) -> Scheme | None:
     kid = node.kid or ""
     if not sent:
         if version != V1:
-            faults.add(Fault.MISSING_SCHEME, node.element, kid=kid)
+            faults.add(CpixFault.MISSING_SCHEME, node.element, kid=kid)
         return None
     scheme = next((scheme for scheme in Scheme if scheme == sent), None)
     if scheme is None and version == "2.1":
         scheme = _HLS_METHODS.get(sent)
     if scheme is None:
-        faults.add(Fault.UNKNOWN_SCHEME, node.element, kid=kid)
+        faults.add(CpixFault.UNKNOWN_SCHEME, node.element, kid=kid)
     return scheme
 
 
@@ -107,7 +107,7 @@ def _iv_of(node: KeyNode, *, faults: Faults) -> bytes | None:
     except (NotBase64, ValueError):
         iv = b""
     if len(iv) != _IV_BYTES:
-        faults.add(Fault.BAD_IV, node.element)
+        faults.add(CpixFault.BAD_IV, node.element)
         return None
     return iv
 
@@ -124,7 +124,7 @@ def _periods_of_keys(root: etree._Element, nodes: Sequence[KeyNode], *, faults: 
     for place, node in enumerate(nodes):
         named = by_kid.get(node.kid, []) if node.kid is not None else _named_in_place(place, rules, nodes, periods)
         if len(named) != 1 and node.kid is None:
-            faults.add(Fault.UNCLEAR_PERIOD, node.element)
+            faults.add(CpixFault.UNCLEAR_PERIOD, node.element)
         result.append(named[0] if named else "")
     return result
 
@@ -148,11 +148,11 @@ def _periods(root: etree._Element, *, faults: Faults) -> dict[str, str]:
     for period in list_members(root, PERIOD_LIST, PERIOD, most=_MOST_PERIODS, faults=faults):
         name, index = attribute(period, "id"), attribute(period, "index")
         if not (name or index):
-            faults.add(Fault.MISSING_ATTRIBUTE, period, attribute="ContentKeyPeriod@index")
+            faults.add(CpixFault.MISSING_ATTRIBUTE, period, attribute="ContentKeyPeriod@index")
         elif index and not (index.isascii() and index.isdecimal() and len(index) <= len(str(2**64))):
-            faults.add(Fault.BAD_VALUE, period, attribute="ContentKeyPeriod@index", expected="a whole number")
+            faults.add(CpixFault.BAD_VALUE, period, attribute="ContentKeyPeriod@index", expected="a whole number")
         elif len(name) > LONGEST_ID:
-            faults.add(Fault.BAD_VALUE, period, attribute="ContentKeyPeriod@id", expected=f"at most {LONGEST_ID} characters")
+            faults.add(CpixFault.BAD_VALUE, period, attribute="ContentKeyPeriod@id", expected=f"at most {LONGEST_ID} characters")
         else:
             indexes[name or index] = str(int(index)) if index else name
     return indexes

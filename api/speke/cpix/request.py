@@ -15,7 +15,7 @@ from api.speke.cpix.contract import rules_of
 from api.speke.cpix.document import V1, Faults, KeyNode, SystemNode, content_id_of, version_of
 from api.speke.cpix.elements import CPIX, parse_document
 from api.speke.cpix.encryption import Recipient, recipients_of
-from api.speke.cpix.errors import Fault, SpekeError
+from api.speke.cpix.errors import CpixFault, SpekeError
 from api.speke.cpix.keys import RequestedKey, key_nodes, requested_keys
 from api.speke.cpix.systems import check_schemes, system_nodes
 from domain.drm.systems import DrmSystem
@@ -74,7 +74,7 @@ def _parsed_request(body: bytes, header: str | None, *, faults: Faults) -> CpixR
     tree = parse_document(body)
     root = tree.getroot()
     if root.tag != f"{{{CPIX}}}CPIX":
-        faults.add(Fault.NOT_CPIX, root)
+        faults.add(CpixFault.NOT_CPIX, root)
         return None
     version = version_of(root, header, faults=faults)
     content_id = content_id_of(root, version, faults=faults)

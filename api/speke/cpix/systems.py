@@ -11,7 +11,7 @@ from lxml import etree
 
 from api.speke.cpix.document import V1, Faults, KeyNode, SystemNode, kid_of, list_members, uuid_of
 from api.speke.cpix.elements import DRM_SYSTEM, DRM_SYSTEM_LIST, HLS_SIGNALING_DATA, attribute, children, local_name
-from api.speke.cpix.errors import Fault
+from api.speke.cpix.errors import CpixFault
 from api.speke.cpix.keys import MOST_KEYS, RequestedKey
 from domain.drm.systems import DrmSystem, Scheme, system_of
 
@@ -28,13 +28,13 @@ _SCHEMES: Final = {
 def system_nodes(root: etree._Element, keys: Sequence[KeyNode], version: str, *, faults: Faults) -> Sequence[SystemNode]:
     elements = list_members(root, DRM_SYSTEM_LIST, DRM_SYSTEM, most=_MOST_SYSTEMS, faults=faults)
     if not elements:
-        faults.add(Fault.MISSING_ELEMENT, root, name="DRMSystem in a DRMSystemList")
+        faults.add(CpixFault.MISSING_ELEMENT, root, name="DRMSystem in a DRMSystemList")
     nodes = []
     unnamed: Counter[UUID] = Counter()
     for element in elements:
         system = _system_of(element, faults=faults)
         if version != V1 and not attribute(element, "kid"):
-            faults.add(Fault.MISSING_ATTRIBUTE, element, attribute="DRMSystem@kid")
+            faults.add(CpixFault.MISSING_ATTRIBUTE, element, attribute="DRMSystem@kid")
             continue
         place = 0 if system is None else unnamed[system.system_id]
         key = key_index(element, keys, place, faults=faults)
@@ -54,7 +54,7 @@ def key_index(element: etree._Element, keys: Sequence[KeyNode], place: int, *, f
     if kid is not None:
         index = next((at for at, node in enumerate(keys) if node.kid == kid), None)
         if index is None:
-            faults.add(Fault.UNKNOWN_KID, element, kid=kid, name=local_name(str(element.tag)))
+            faults.add(CpixFault.UNKNOWN_KID, element, kid=kid, name=local_name(str(element.tag)))
         return index
     if sent or not keys:
         return None
@@ -62,7 +62,7 @@ def key_index(element: etree._Element, keys: Sequence[KeyNode], place: int, *, f
     if len(unnamed) == 1:
         return unnamed[0]
     if len(unnamed) < len(keys) or keys[0].kid is not None or place >= len(unnamed):
-        faults.add(Fault.UNCLEAR_KEY, element, name=local_name(str(element.tag)))
+        faults.add(CpixFault.UNCLEAR_KEY, element, name=local_name(str(element.tag)))
         return None
     return unnamed[place]
 
@@ -77,21 +77,21 @@ def check_schemes(systems: Sequence[SystemNode], keys: Sequence[RequestedKey], v
         asks = [child.tag for child in children(node.element)]
         hls = HLS_SIGNALING_DATA in asks or (version != V1 and not asks)
         if scheme not in _SCHEMES[node.system] or (hls and scheme not in _HLS_SCHEMES):
-            faults.add(Fault.SCHEME_OF_SYSTEM, node.element, system_id=node.system.system_id)
+            faults.add(CpixFault.SCHEME_OF_SYSTEM, node.element, system_id=node.system.system_id)
 
 
 def _system_of(element: etree._Element, *, faults: Faults) -> DrmSystem | None:
     sent = attribute(element, "systemId")
     if not sent:
-        faults.add(Fault.MISSING_ATTRIBUTE, element, attribute="DRMSystem@systemId")
+        faults.add(CpixFault.MISSING_ATTRIBUTE, element, attribute="DRMSystem@systemId")
         return None
     system_id = uuid_of(sent)
     if system_id is None:
-        faults.add(Fault.NOT_A_UUID, element, attribute="DRMSystem@systemId")
+        faults.add(CpixFault.NOT_A_UUID, element, attribute="DRMSystem@systemId")
         return None
     system = system_of(system_id)
     if system is None:
-        faults.add(Fault.UNSUPPORTED_SYSTEM, element, system_id=system_id)
+        faults.add(CpixFault.UNSUPPORTED_SYSTEM, element, system_id=system_id)
     return system
 
 
@@ -102,8 +102,8 @@ def _check_children(element: etree._Element, *, faults: Faults) -> None:
         tag = str(child.tag)
         playlist = attribute(child, "playlist") if tag == HLS_SIGNALING_DATA else ""
         if playlist and playlist not in PLAYLISTS:
-            faults.add(Fault.BAD_VALUE, child, attribute="HLSSignalingData@playlist", expected="media or master")
+            faults.add(CpixFault.BAD_VALUE, child, attribute="HLSSignalingData@playlist", expected="media or master")
         if (tag, playlist) in seen:
             name = local_name(tag) if tag == HLS_SIGNALING_DATA else "child of the same name"
-            faults.add(Fault.REPEATED_ELEMENT, child, name=f"{name} in a DRMSystem")
+            faults.add(CpixFault.REPEATED_ELEMENT, child, name=f"{name} in a DRMSystem")
         seen.add((tag, playlist))

@@ -19,7 +19,7 @@ ASSET = Room(
     routes=("api.media.asset.routes:routes",),
     services={
         AssetLookup: queries.AssetQueries,
-        CaptionTexts: queries.CaptionTexts,
+        CaptionTexts: queries.StoredCaptionTexts,
         SyncAssets: "api.wiring.providers:sync_assets",
     },
     past_states=("api.media.asset.presenter:past_states",),

@@ -41,7 +41,7 @@ JOB = Room(
     routes=tuple(f"api.engine.{module}:routes" for module in _ROUTES),
     services={
         JobNotes: "api.wiring.providers:job_notes",
-        JobNumbers: queue.JobNumbers,
+        JobNumbers: queue.JobNumberSequence,
         JobOwners: "api.wiring.providers:job_owners",
         Workflows: "workers.job.registry:Registry",
         "workers.event.outcomes.policy:OwnerCommands": "api.wiring.providers:owner_commands",

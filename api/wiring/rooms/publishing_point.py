@@ -17,8 +17,8 @@ PUBLISHING_POINTS = Room(
     removals=(Removal("lost recordings", "session_days", own_points.remove_lost_recordings),),
     routes=("api.media.live_streams:routes",),
     services={
-        PointOwners: own_points.PointOwners,
-        own_points.PointOwners: "api.wiring.providers:point_owners",
+        PointOwners: own_points.StoredPointOwners,
+        own_points.StoredPointOwners: "api.wiring.providers:point_owners",
         "workers.ports.points:PointStatuses": "api.wiring.providers:point_statuses",
     },
     worker_roles=(WorkerRole("prober", "workers.health.role:prober"),),

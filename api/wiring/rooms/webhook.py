@@ -8,7 +8,7 @@ from domain.webhook.callback import Callback
 from domain.webhook.naming import NewSigningSecret
 from projections.kernel.schema.migrate import Migration
 from projections.kernel.sql.partitions import DayTable
-from workers.ports.outbound import Connections, Download, Notifying, Outbound
+from workers.ports.outbound import Download, Notifying, Outbound, OutboundConnections
 from workers.ports.webhooks import WebhookProbe
 
 _DAYS_OF_ATTEMPTS = 7
@@ -31,7 +31,7 @@ WEBHOOK = Room(
         "api.media.webhook.deliveries:routes",
     ),
     services={
-        Connections: _CLIENT,
+        OutboundConnections: _CLIENT,
         Download: _CLIENT,
         NewSigningSecret: "api.wiring.providers:signing_secrets",
         Notifying: _CLIENT,

@@ -16,7 +16,7 @@ PATIENCE: Final = 5.0
 """The number of seconds that a request waits for a place."""
 
 
-class Place(NamedTuple):
+class ReaderPlace(NamedTuple):
     """A place that a reader has held since a time of the queue's clock."""
 
     reader: Reader
@@ -63,14 +63,14 @@ class FairQueue:
         finally:
             self.leave(taken)
 
-    async def take(self) -> Place:
+    async def take(self) -> ReaderPlace:
         """Take a place for the reader of this task. Raise the refusal if too many requests wait, or this one waits too long."""
         reader = READER.get()
         if reader in self._waiting or not self._take(reader):
             await self._wait(reader)
-        return Place(reader, self._clock())
+        return ReaderPlace(reader, self._clock())
 
-    def leave(self, taken: Place) -> None:
+    def leave(self, taken: ReaderPlace) -> None:
         if self._counts:
             taken.reader.took(self._clock() - taken.since)
         self._give_back(taken.reader)

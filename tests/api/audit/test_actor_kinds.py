@@ -30,7 +30,7 @@ class FormerRegistration(RegisterClient):
 
     def decide(self, root: Client | None, *, at: datetime) -> Client:
         assert root is None
-        made = Client._begin(events.Registered, self.key, at, roles=self.roles)
+        made = Client._begin(events.ClientRegistered, self.key, at, roles=self.roles)
         made.issue_key(at, self.first)
         return made
 

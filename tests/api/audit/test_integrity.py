@@ -16,7 +16,7 @@ from api.wiring.core import Core
 from tests.api.asking import add, assert_problem, last
 from tests.api.audit.test_verify import tamper
 from tests.projections.audit.sealed import SealedLog
-from workers.audit.verification import LogVerification
+from workers.audit.verification import LogVerifier
 
 _AUDIT = "/api/audit"
 
@@ -37,7 +37,7 @@ async def test_the_background_verification_is_shown_with_what_does_not_fit(
     [first, *_] = body["partitions"]
     assert (first["first"], first["events"], first["sealedAt"], first["chainHash"]) == (1, head, None, None)
     assert first["bytes"] > 0
-    background = LogVerification(inner.database, CollectorRegistry())
+    background = LogVerifier(inner.database, CollectorRegistry())
     await background.look()
     assert (await http.get(f"{_AUDIT}/integrity")).json()["tail"]["position"] == head
     await add(http)

@@ -21,7 +21,7 @@ from domain.kernel.errors import ConcurrencyConflict
 from domain.kernel.mapper import EventMapper
 from domain.redaction.events import Part
 from projections.audit.index import fill
-from projections.audit.redactor import Selection
+from projections.audit.redactor import RedactionSelection
 from projections.audit.verify import Verification, verify
 from projections.event.view import EVENT_VIEW
 from projections.kernel.database.connection import Connection
@@ -32,7 +32,7 @@ from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last
 from tests.postgres import asked
 from tests.projections.feeding import as_superuser, do
 from tests.projections.log.helpers import rows, until
-from workers.audit.redactions import Redactions
+from workers.audit.redactions import RedactionTask
 
 MARK = "Ilse-Mustermann"
 _TABLES = """
@@ -108,7 +108,7 @@ async def test_another_process_cannot_bring_it_back(http: httpx.AsyncClient, inn
     """The process remembers the aggregate with its content. A decision on that state is a conflict, and is repeated on the log."""
     key = await marked_event(http, inner, database_url)
     await do(second, AddOrUpdateEvent(UUID(key), {"ref_id": f"by the other {MARK}"}))
-    following = Redactions(second.database, second.redactor, second.executor)
+    following = RedactionTask(second.database, second.redactor, second.executor)
     await following.forget()
     await redact(http, aggregate="event", id=key)
     await do(second, AddOrUpdateEvent(UUID(key), {"description": "later"}))
@@ -186,13 +186,17 @@ async def test_positions_are_erased_in_batches(
 async def test_what_was_cut_off_goes_on(http: httpx.AsyncClient, inner: Core, second: Core, database_url: str) -> None:
     """The process ends after the first append: another one goes on."""
     key = await marked_event(http, inner, database_url)
-    order = await inner.redactor.request(Selection(stream=f"event:{key}"), [Part.CONTENT], reason="x", cause=Cause.by("admin"))
+    order = await inner.redactor.request(
+        RedactionSelection(stream=f"event:{key}"), [Part.CONTENT], reason="x", cause=Cause.by("admin")
+    )
     [result], _ = (
-        (await inner.redactor._next(order.selection or Selection(), [Part.CONTENT], after=0, through=order.through))[0][:1],
+        (await inner.redactor._next(order.selection or RedactionSelection(), [Part.CONTENT], after=0, through=order.through))[0][
+            :1
+        ],
         0,
     )
     await inner.redactor._erase(order, [result])
-    await Redactions(second.database, second.redactor, second.executor).carry_out()
+    await RedactionTask(second.database, second.redactor, second.executor).carry_out()
     status = (await http.get(f"/api/audit/redact/{order.id}")).json()
     assert (status["state"], places(database_url)) == ("done", [])
     assert verify(database_url).valid
@@ -204,10 +208,10 @@ async def test_two_processes_that_carry_out_one_redaction_erase_once(
 ) -> None:
     """The request and the background of another process: one of them has found what is to go before the other has erased it."""
     key = await marked_event(http, inner, database_url)
-    order = await inner.redactor.request(Selection(stream=f"event:{key}"), parts, reason="x", cause=Cause.by("admin"))
+    order = await inner.redactor.request(RedactionSelection(stream=f"event:{key}"), parts, reason="x", cause=Cause.by("admin"))
     assert order.selection is not None
     result, _ = await inner.redactor._next(order.selection, parts, after=0, through=order.through)
-    await Redactions(second.database, second.redactor, second.executor).carry_out()
+    await RedactionTask(second.database, second.redactor, second.executor).carry_out()
     with pytest.raises(ConcurrencyConflict):
         await inner.redactor._erase(order, result)
     done = await inner.redactor.step(order)
@@ -247,7 +251,7 @@ async def test_while_a_consumer_is_behind_only_what_is_new_is_written(
     assert (shown["state"], places(database_url)) == ("cleaning", [])
     before = asked(database_url, _TRACES.encode()).fetchall()
     assert len({table for table, _ in before}) == 6
-    other = Redactions(second.database, second.redactor, second.executor)
+    other = RedactionTask(second.database, second.redactor, second.executor)
     await other.carry_out()
     assert asked(database_url, _TRACES.encode()).fetchall() == before
     as_superuser(database_url, f"UPDATE parked_records SET error = '{MARK}'")

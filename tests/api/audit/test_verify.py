@@ -13,7 +13,7 @@ from api.audit.routes import Verifier
 from api.wiring.core import Core
 from projections.audit.verify import verify
 from tests.api.asking import add, last
-from workers.audit.verification import LogVerification
+from workers.audit.verification import LogVerifier
 
 
 def tamper(database_url: str, statement: str) -> None:
@@ -101,7 +101,7 @@ async def test_the_whole_goes_on_where_it_takes_long(http: httpx.AsyncClient, in
 
 async def test_the_background_follows_the_log_and_tells_of_damage(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
     registry = CollectorRegistry()
-    background = LogVerification(inner.database, registry, part=2)
+    background = LogVerifier(inner.database, registry, part=2)
 
     def shown(name: str) -> float | None:
         return registry.get_sample_value(f"medialedger_log_{name}")
@@ -117,7 +117,7 @@ async def test_the_background_follows_the_log_and_tells_of_damage(http: httpx.As
 
 
 async def test_an_old_edit_is_found_by_going_through_again(http: httpx.AsyncClient, inner: Core, database_url: str) -> None:
-    background = LogVerification(inner.database, CollectorRegistry(), part=2)
+    background = LogVerifier(inner.database, CollectorRegistry(), part=2)
     for _ in range(4):
         await add(http)
     for _ in range(6):

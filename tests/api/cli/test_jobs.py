@@ -27,8 +27,8 @@ from domain.job.values import JobState, Result, Submission, TaskPlan
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.ports import Invocation
-from projections.job.log_lines import Line, Progress, write
-from projections.job.queue import JobNumbers, Run
+from projections.job.log_lines import JobLogLine, Progress, write
+from projections.job.queue import JobNumberSequence, QueuedRun
 from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.engine.jobs_given import NEVER, complete, do, fail, start
@@ -60,7 +60,7 @@ def call(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 
 @pytest.fixture
 def engine(inner: Core) -> Engine:
-    return Engine(inner, JobNumbers(inner.database))
+    return Engine(inner, JobNumberSequence(inner.database))
 
 
 async def fetching(engine: Engine, **more: Any) -> int:
@@ -68,11 +68,11 @@ async def fetching(engine: Engine, **more: Any) -> int:
 
 
 async def progressed(inner: Core, job: int, fraction: float, message: str, *, task: int = 1) -> None:
-    await write(inner.database, lines=[], progress=[Progress(Run(job, task, 1), fraction, message)])
+    await write(inner.database, lines=[], progress=[Progress(QueuedRun(job, task, 1), fraction, message)])
 
 
 async def wrote(inner: Core, job: int, message: str, *, severity: int = 1) -> None:
-    await write(inner.database, lines=[Line(job, 1, severity, message, NOON)], progress=[])
+    await write(inner.database, lines=[JobLogLine(job, 1, severity, message, NOON)], progress=[])
 
 
 def test_the_command_line_knows_every_state() -> None:

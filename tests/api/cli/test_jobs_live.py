@@ -17,7 +17,7 @@ from api.wiring.core import Core
 from domain.job.aggregate import Job
 from domain.job.values import Result
 from projections.job.log_lines import Progress, write
-from projections.job.queue import JobNumbers, Run
+from projections.job.queue import JobNumberSequence, QueuedRun
 from tests.api.engine.jobs_given import do, start
 from tests.forked import ROOT, Forked
 from tests.workers.job.engine import Engine
@@ -83,7 +83,7 @@ class Screen:
 
 @pytest.fixture
 def engine(inner: Core) -> Engine:
-    return Engine(inner, JobNumbers(inner.database))
+    return Engine(inner, JobNumberSequence(inner.database))
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def running(engine: Engine) -> int:
 
 
 async def progressed(engine: Engine, job: int, fraction: float, message: str) -> None:
-    await write(engine.inner.database, lines=[], progress=[Progress(Run(job, 1, 1), fraction, message)])
+    await write(engine.inner.database, lines=[], progress=[Progress(QueuedRun(job, 1, 1), fraction, message)])
 
 
 async def test_a_terminal_shows_a_bar_for_each_task_that_runs(engine: Engine, environment: dict[str, str]) -> None:

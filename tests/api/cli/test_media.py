@@ -12,7 +12,7 @@ import pytest
 from api.cli.main import main
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
 from tests.workers.job.counted import film, numbers
@@ -35,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated, root: Path) -> AsyncIterator[Engine]:
     async with process(database_url, migrated[1], media_root=root, roles=(*ENGINE, "outcomes")) as inner:
-        yield Engine(inner, JobNumbers(inner.database))
+        yield Engine(inner, JobNumberSequence(inner.database))
 
 
 @pytest.fixture

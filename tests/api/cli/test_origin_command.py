@@ -10,7 +10,7 @@ from api.cli.main import main
 from domain.channel.point_token import PointToken, Use, read_point_token
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
-from workers.origin.recordings import Point
+from workers.origin.recordings import RecordedPoint
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_token_that_is_given_after_the_others_were_revoked_counts(home: Path, 
     before = given(home, capsys)
     assert main(["origin", "--revoke", "news", "--yes"]) == 0
     assert "revoked" in capsys.readouterr().out
-    state = Point(home / "origin" / "news").state()
+    state = RecordedPoint(home / "origin" / "news").state()
     assert state is not None
     assert before.issued <= state.revoked < given(home, capsys).issued
 

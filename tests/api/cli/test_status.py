@@ -12,7 +12,7 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from projections.kernel.schema.builds import BUILD
 from tests.api.engine.jobs_given import fail, start
 from tests.projections.feeding import event
@@ -61,7 +61,7 @@ async def test_without_a_process_it_says_what_starts_one(inner: Core, call: Call
 
 @pytest.mark.usefixtures("running")
 async def test_what_needs_attention_is_told_with_the_command_that_shows_it(inner: Core, call: Call) -> None:
-    engine = Engine(inner, JobNumbers(inner.database))
+    engine = Engine(inner, JobNumberSequence(inner.database))
     job = await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4")
     await start(inner, job)
     await fail(inner, job)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from api.wiring.core import Core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import JobState, Result
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
@@ -18,7 +18,7 @@ from tests.domain.channel.texts_given import FLOW
 FETCH = {"content_id": "film", "url": "https://origin.test/a.mp4"}
 PROBE = {"content_id": "film", "file": "a.mp4"}
 FUTURE = "2031-06-01T00:00:00.000Z"
-NEVER = Retries(0, timedelta(0))
+NEVER = RetryPolicy(0, timedelta(0))
 
 
 def request(parameters: dict[str, Any] | None = None, workflow: str = "http_fetch_verify", **job: Any) -> dict[str, Any]:

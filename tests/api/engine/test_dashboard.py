@@ -23,7 +23,7 @@ from domain.job.values import JobState
 from domain.kernel.errors import Unavailable
 from projections.job.board import BoardQueries
 from projections.job.log_lines import Progress, write
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.job.settings import EngineSettingsQueries
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import FUTURE, bring, do, openly, single, start, submit
@@ -119,7 +119,7 @@ async def test_progress_of_the_current_run_is_sent(engine: httpx.AsyncClient, in
     job = await submit(engine)
     await start(inner, job)
     await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
-    output = [Progress(Run(job, 1, 1), 0.25, "a quarter"), Progress(Run(job, 2, 9), 0.9, "of another run")]
+    output = [Progress(QueuedRun(job, 1, 1), 0.25, "a quarter"), Progress(QueuedRun(job, 2, 9), 0.9, "of another run")]
     await write(inner.database, lines=[], progress=output)
     shown = await until(frames, lambda shown: shown["tasks"] and shown["tasks"][0]["fraction"])
     assert shown["tasks"] == [

@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 
 from api.wiring.core import Core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import Output, Result
 from projections.job.log_lines import Progress, write
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from tests.api.asking import logged
 from tests.api.engine.jobs_given import NEVER, do, openly, start, submit
 
-ONCE_MORE = Retries(3, timedelta(0))
+ONCE_MORE = RetryPolicy(3, timedelta(0))
 
 
 async def tasks(engine: httpx.AsyncClient, job: int) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ async def test_every_run_is_shown_with_how_it_ended(engine: httpx.AsyncClient, i
     await do(inner, Job.start_task.on(job, 1, run=2, worker="host 2"))
     await do(inner, Job.expire_lease.on(job, 1, run=2, retries=ONCE_MORE))
     await do(inner, Job.start_task.on(job, 1, run=3, worker="host 1"))
-    await write(inner.database, lines=[], progress=[Progress(Run(job, 1, 3), 0.25, "1 of 4 bytes")])
+    await write(inner.database, lines=[], progress=[Progress(QueuedRun(job, 1, 3), 0.25, "1 of 4 bytes")])
     first = (await tasks(engine, job))[0]
     assert (first["state"], first["attempts"], first["fraction"], first["message"]) == ("running", 3, 0.25, "1 of 4 bytes")
     reported = [(run["attempt"], run["worker"], run["outcome"], run["error"]) for run in first["runs"]]

@@ -17,13 +17,13 @@ from api.engine.job_log_text import _RENDERERS
 from api.engine.log import LogFollower
 from api.kernel.subscribers import AWAY, BEAT, FULL, Subscriber
 from api.wiring.core import Core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.events import EVENTS
 from domain.job.values import JobState, Output, Result, Severity
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import EventMapper
 from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
-from projections.job.log_lines import Line, write
+from projections.job.log_lines import JobLogLine, write
 from projections.job.queries import JobQueries
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import (
@@ -71,7 +71,7 @@ def texts_of(lines: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 async def say(inner: Core, job: int, *messages: str, severity: Severity = Severity.INFO, at: datetime | None = None) -> None:
     moment = at or datetime.now(UTC)
-    await write(inner.database, lines=[Line(job, 1, severity, message, moment) for message in messages], progress=[])
+    await write(inner.database, lines=[JobLogLine(job, 1, severity, message, moment) for message in messages], progress=[])
 
 
 def test_every_event_has_a_log_message() -> None:
@@ -129,7 +129,7 @@ async def test_actions_of_the_engine_are_logged_with_the_program(engine: httpx.A
     await do(inner, Job.start_task.on(job, 1, run=1, worker="host 1"))
     await do(inner, Job.interrupt_task.on(job, 1, run=1))
     await do(inner, Job.start_task.on(job, 1, run=2, worker="host 2"))
-    await do(inner, Job.fail_task.on(job, 1, run=2, error="no such host", retries=Retries(3, timedelta(0))))
+    await do(inner, Job.fail_task.on(job, 1, run=2, error="no such host", retries=RetryPolicy(3, timedelta(0))))
     await do(inner, Job.start_task.on(job, 1, run=3, worker="host 1"))
     names = ("film/a", "film/b.JPG", ".jobs/1/files/c.jpg", "film/d/é.gif")
     outputs = tuple(Output(path=str(number), name=name, size=1, sha256="0" * 64) for number, name in enumerate(names))

@@ -11,7 +11,7 @@ from api.wiring.core import Core
 from domain.job.values import JobState
 from projections.job.counts import JobCounts
 from projections.job.log_lines import Progress, write
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.job.retention import remove_ended_jobs, remove_progress
 from projections.kernel.sql.tallies import Tallies
 from tests.api.asking import topics
@@ -33,7 +33,7 @@ async def test_ended_jobs_are_removed_with_tasks_secrets_and_progress(
     waiting = await bring(engine, inner, JobState.STARTED, parameters=WITH_SECRET)
     clock.forward(days=366)
     recent = await bring(engine, inner, JobState.BROKEN, parameters=WITH_SECRET)
-    reports = [Progress(Run(job, 1, 1), 0.5, "half") for job in (*old, waiting, recent)]
+    reports = [Progress(QueuedRun(job, 1, 1), 0.5, "half") for job in (*old, waiting, recent)]
     await write(inner.database, lines=[], progress=reports)
     await inner.database.execute("INSERT INTO job_search SELECT id, ARRAY[1] FROM job_view")
     assert await inner.database.row(ROWS) == (4, 8, 4, 4, 4)
@@ -80,7 +80,7 @@ async def test_progress_goes_some_minutes_after_the_end_of_its_job(
     engine: httpx.AsyncClient, inner: Core, clock: HandClock
 ) -> None:
     ended, waiting = [await bring(engine, inner, state) for state in (JobState.COMPLETED, JobState.STARTED)]
-    await write(inner.database, lines=[], progress=[Progress(Run(job, 1, 1), 0.5, "half") for job in (ended, waiting)])
+    await write(inner.database, lines=[], progress=[Progress(QueuedRun(job, 1, 1), 0.5, "half") for job in (ended, waiting)])
     assert await remove_progress(inner.database, clock.now) == 0
     await inner.database.execute("UPDATE job_progress SET updated_at = clock_timestamp() - interval '11 minutes'")
     assert await remove_progress(inner.database, clock.now) == 1

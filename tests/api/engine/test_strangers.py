@@ -19,8 +19,8 @@ from api.wiring.services import ROUTES
 from domain.job.aggregate import Job
 from domain.job.values import Severity
 from domain.kernel.inside import Inside
-from projections.job.log_lines import Line, Progress, write
-from projections.job.queue import Run
+from projections.job.log_lines import JobLogLine, Progress, write
+from projections.job.queue import QueuedRun
 from tests.api.engine.jobs_given import NEVER, do, request, start
 from tests.conftest import introduce
 from tests.domain.kernel.secrets_given import ADDRESSES, GIVEN, HARMLESS_ADDRESSES, TOKENS
@@ -66,8 +66,10 @@ async def job(engine: httpx.AsyncClient, inner: Core) -> int:
     number = int(answer.json()["id"])
     await start(inner, number)
     await do(inner, Job.start_task.on(number, 1, run=1, worker=MACHINE))
-    lines = [Line(number, 1, Severity.WARN, f"it said: {text}", datetime.now(UTC)) for text in output]
-    await write(inner.database, lines=lines, progress=[Progress(Run(number, 1, 1), 0.5, f"reads {ADDRESSES[0]} with {TOKENS[0]}")])
+    lines = [JobLogLine(number, 1, Severity.WARN, f"it said: {text}", datetime.now(UTC)) for text in output]
+    await write(
+        inner.database, lines=lines, progress=[Progress(QueuedRun(number, 1, 1), 0.5, f"reads {ADDRESSES[0]} with {TOKENS[0]}")]
+    )
     return number
 
 

@@ -14,7 +14,7 @@ from api.wiring.core import Core
 from api.wiring.parts import Directories
 from api.wiring.providers import overview
 from projections.consumers.queries import ConsumerStatus
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.api.asking import add
 from tests.api.engine.jobs_given import start
 from tests.api.serving import serving
@@ -52,7 +52,7 @@ async def test_a_full_disk_is_low(inner: Core, database_url: str) -> None:
 
 
 async def test_what_needs_attention_is_said_faults_first(inner: Core, database_url: str) -> None:
-    engine = Engine(inner, JobNumbers(inner.database))
+    engine = Engine(inner, JobNumberSequence(inner.database))
     await start(inner, await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4"))
     async with serving(inner, database_url, lambda _: {Overview: Seen(inner, {"home": 9})}) as http:
         result = (await http.get(PATH)).json()["attention"]

@@ -16,7 +16,7 @@ from domain.event.values import EventState
 from domain.kernel.clock import iso
 from projections.consumers.leases import ShardLeases
 from projections.publishing_point.queries import PointStates
-from projections.publishing_point.samples import CONSUMER, PointKey, Sample, Samples
+from projections.publishing_point.samples import CONSUMER, PointKey, PointSample, Samples
 from tests.api.asking import UNKNOWN, add, add_channel, fields_of
 
 ADDRESS = "/api/health/live/stream/"
@@ -54,7 +54,7 @@ class Sampling:
         watched = watched_points(text or configuration())[point]
         given = {"strategy": int(watched.strategy), "age": 0.0, **values}
         key = PointKey(UUID(channel), watched.encoder, watched.index)
-        sample = Sample(key, 0, self._epoch, watched.fingerprint, **given)
+        sample = PointSample(key, 0, self._epoch, watched.fingerprint, **given)
         assert await Samples(self._inner.database, member=MEMBER).write([sample]) == 1
 
     async def on_air(self, channel: str, point: int = 0, **values: Any) -> None:
@@ -255,7 +255,7 @@ async def test_a_member_without_the_lease_writes_nothing(
 ) -> None:
     key = await live(http, channel)
     watched = watched_points(configuration())[0]
-    sample = Sample(PointKey(UUID(channel), 0, 0), 0, 1, watched.fingerprint, 2, age=0.0, state="started")
+    sample = PointSample(PointKey(UUID(channel), 0, 0), 0, 1, watched.fingerprint, 2, age=0.0, state="started")
     assert await Samples(inner.database, member=UUID(int=6)).write([sample]) == 0
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=MEMBER, reads_log=False)
     await leases.release([0])

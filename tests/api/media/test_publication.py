@@ -20,7 +20,7 @@ from domain.job.owners import OwnersOfRooms
 from domain.kernel.ports import Invocation
 from domain.publication.handlers import PublicationHandlers, PublicationJobOwners, command_of
 from projections.event.queries import EventQueries
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import Streams
@@ -61,7 +61,7 @@ def services_by_type(
     jobs = JobHandlers(
         executor,
         existing[Streams].load,
-        numbers=JobNumbers(database),
+        numbers=JobNumberSequence(database),
         workflows=AssetWorkflows(),
         vault=vault,
         callbacks=callbacks,

@@ -21,7 +21,7 @@ from domain.kernel.encryption import IngestKeys
 from tests.conftest import HandClock, assembled, introduce
 from tests.workers.origin.studio import Studio, Track, master_playlist
 from workers.kernel.fair_places import FairPlaces
-from workers.origin.recordings import Point
+from workers.origin.recordings import RecordedPoint
 
 KEYS = IngestKeys(bytes(32))
 LIVE = ("master.m3u8", "manifest.mpd", "tracks/v0.m3u8", "state", "archive", "status.php", "1/v0/init.mp4", "1/v0/199000.m4s")
@@ -100,7 +100,7 @@ async def test_a_token_of_the_point_opens_all_of_it(open_http: httpx.AsyncClient
 async def test_a_token_that_was_revoked_opens_nothing(open_http: httpx.AsyncClient, studio: Studio) -> None:
     text = token(studio)
     assert await statuses(open_http, LIVE, params={"token": text}) == {200}
-    Point(studio.root / "news").revoke(now=studio.moment())
+    RecordedPoint(studio.root / "news").revoke(now=studio.moment())
     studio.clock.forward(seconds=2)
     assert await statuses(open_http, LIVE, params={"token": text}) == {401}
     assert await statuses(open_http, LIVE, params={"token": token(studio)}) == {200}

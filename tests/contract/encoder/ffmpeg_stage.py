@@ -13,7 +13,7 @@ from domain.channel.encoding import EncoderPlan, PointPlan
 from domain.channel.streaming_options import EncoderOptions, encoder_options
 from tests.workers.encoders.receiver import Receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, no_headers
-from workers.adapters.encoders.sources import Sources
+from workers.adapters.encoders.sources import EncoderSources
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.encoders import Encoder
@@ -26,7 +26,7 @@ POINTS = ("one", "two")
 
 def ffmpeg_encoder(client: GuardedClient, *, media_root: Path | None = None, **given: Any) -> FfmpegEncoder:
     given = {"headers": no_headers, **given}
-    return FfmpegEncoder(find("ffmpeg"), client, Sources(media_root, client=client), lambda: datetime.now(UTC), **given)
+    return FfmpegEncoder(find("ffmpeg"), client, EncoderSources(media_root, client=client), lambda: datetime.now(UTC), **given)
 
 
 def ffmpeg_plan(*urls: str, options: str | EncoderOptions = "", **specific: Any) -> EncoderPlan:

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from tests.contract.target.stages import guarded, serving
-from workers.adapters.targets.wowza import StreamingServer, WowzaStreamTargets
+from workers.adapters.targets.wowza import WowzaServer, WowzaStreamTargets
 from workers.ports.live import LiveIngest, StreamTarget, StreamTargetsUnavailable
 from workers.ports.targets import TargetFailed
 
@@ -106,7 +106,7 @@ class Wowza:
 @asynccontextmanager
 async def reaching(server: Wowza, *, password: str = PASSWORD) -> AsyncIterator[WowzaStreamTargets]:
     async with serving(server.app()) as port:
-        made = WowzaStreamTargets(StreamingServer(f"http://127.0.0.1:{port}", "live", USER, password), client=guarded())
+        made = WowzaStreamTargets(WowzaServer(f"http://127.0.0.1:{port}", "live", USER, password), client=guarded())
         yield made
         await made.close()
 

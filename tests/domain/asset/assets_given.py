@@ -14,12 +14,14 @@ KEY, EVENT = UUID(int=7), UUID(int=1)
 PATH = f"{EVENT}/assets/goal.jpg"
 JOB, NEXT_JOB = 17, 18
 
-REMOVED = fact(events.Removed, file_left=True)
+REMOVED = fact(events.AssetRemoved, file_left=True)
 FILE_DELETED = fact(events.FileDeleted)
 
 
 def requested(**more: Any) -> Fact:
-    return fact(events.Requested, **{"event_id": EVENT, "type": AssetType.IMAGE, "name": "Goal", "path": PATH, "job": JOB, **more})
+    return fact(
+        events.AssetRequested, **{"event_id": EVENT, "type": AssetType.IMAGE, "name": "Goal", "path": PATH, "job": JOB, **more}
+    )
 
 
 def discovered() -> Fact:
@@ -27,11 +29,11 @@ def discovered() -> Fact:
 
 
 def completed(version: int = 5, size: int = 3) -> Fact:
-    return fact(events.Completed, job_version=version, size=size)
+    return fact(events.AssetCompleted, job_version=version, size=size)
 
 
 def failed(version: int = 5, reason: str = "no") -> Fact:
-    return fact(events.Failed, job_version=version, reason=reason)
+    return fact(events.AssetFailed, job_version=version, reason=reason)
 
 
 def restarted(version: int, job: int = JOB) -> Fact:

@@ -180,7 +180,7 @@ def test_an_asset_of_the_system_is_not_deleted_by_clients() -> None:
 
 
 def test_an_asset_is_forgotten_when_its_file_is_gone() -> None:
-    gone = fact(events.Removed, file_left=False)
+    gone = fact(events.AssetRemoved, file_left=False)
     assert not an_asset(first=discovered()).when(Asset.forget.on(KEY)).then(gone).claims()
     assert not an_asset(completed()).when(Asset.forget.on(KEY)).then(gone).claims()
     for since in ((), (failed(),), (REMOVED,)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from domain.asset.track_filter import LONGEST, InvalidFilter, Track, track_filter
+from domain.asset.track_filter import LONGEST, AssetTrack, InvalidFilter, track_filter
 
-HIGH = Track("video", bitrate=3_000_000, height=1080)
-LOW = Track("video", bitrate=500_000, height=360)
-ENGLISH = Track("audio", bitrate=128_000, language="eng")
-SILENT = Track("audio")
+HIGH = AssetTrack("video", bitrate=3_000_000, height=1080)
+LOW = AssetTrack("video", bitrate=500_000, height=360)
+ENGLISH = AssetTrack("audio", bitrate=128_000, language="eng")
+SILENT = AssetTrack("audio")
 ALL = (HIGH, LOW, ENGLISH, SILENT)
 
 
@@ -34,7 +34,7 @@ ALL = (HIGH, LOW, ENGLISH, SILENT)
         ("bitrate==0", ()),
     ],
 )
-def test_tracks_pass(expression: str, passes: tuple[Track, ...]) -> None:
+def test_tracks_pass(expression: str, passes: tuple[AssetTrack, ...]) -> None:
     assert tuple(filter(track_filter(expression), ALL)) == passes
 
 

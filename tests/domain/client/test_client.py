@@ -26,7 +26,7 @@ def nobody(name: str = NAME) -> Scenario[Client]:
 
 
 def a_client(*since: Fact, roles: tuple[str, ...] = ("operator",)) -> Scenario[Client]:
-    return given(Client, NAME, fact(events.Registered, roles=roles), issued(FIRST), *since)
+    return given(Client, NAME, fact(events.ClientRegistered, roles=roles), issued(FIRST), *since)
 
 
 def an_admin(*since: Fact) -> Scenario[Client]:
@@ -41,18 +41,22 @@ def ends(key: NewKey, at: datetime) -> Fact:
     return fact(events.KeyExpirySet, key_id=key.key_id, expires_at=at)
 
 
-DELETED = fact(events.Deleted)
+DELETED = fact(events.ClientDeleted)
 
 
 class TestRegistering:
     def test_a_client_comes_with_its_first_key(self) -> None:
-        client = nobody().when(RegisterClient(NAME, ("keys",), FIRST)).then(fact(events.Registered, roles=("keys",)), issued(FIRST))
+        client = (
+            nobody()
+            .when(RegisterClient(NAME, ("keys",), FIRST))
+            .then(fact(events.ClientRegistered, roles=("keys",)), issued(FIRST))
+        )
         assert (client.key, client.roles, client.registered_at) == (NAME, ("keys",), NOW)
         assert client.keys == (ApiKey("k1", "aa", NOW),)
 
     def test_roles_come_without_twins_and_in_the_order_of_the_contract(self) -> None:
         command = RegisterClient(NAME, ("admin", "viewer", "admin", "keys"), FIRST)
-        nobody().when(command).then(fact(events.Registered, roles=("viewer", "keys", "admin")), issued(FIRST))
+        nobody().when(command).then(fact(events.ClientRegistered, roles=("viewer", "keys", "admin")), issued(FIRST))
         assert tuple(Role) == ("viewer", "operator", "auditor", "keys", "admin")
 
     @pytest.mark.parametrize("roles", [(), ("viewer", "root"), ("Viewer",), ("",)])
@@ -75,7 +79,9 @@ class TestRegistering:
     @pytest.mark.parametrize("name", ["a", "a" * 64, "FILM", "...", "a.b_c-d", "0"])
     def test_names_of_the_contract_are_taken(self, name: str) -> None:
         client = (
-            nobody(name).when(RegisterClient(name, ("keys",), FIRST)).then(fact(events.Registered, roles=("keys",)), issued(FIRST))
+            nobody(name)
+            .when(RegisterClient(name, ("keys",), FIRST))
+            .then(fact(events.ClientRegistered, roles=("keys",)), issued(FIRST))
         )
         assert client.id == f"client:{name}"
 
@@ -84,7 +90,7 @@ class TestRegistering:
 
     def test_a_removed_name_may_be_used_again_by_a_client_without_the_old_keys(self) -> None:
         again = a_client(DELETED).when(RegisterClient(NAME, ("keys",), SECOND))
-        client = again.then(fact(events.Restored, roles=("keys",)), issued(SECOND))
+        client = again.then(fact(events.ClientRestored, roles=("keys",)), issued(SECOND))
         assert (client.roles, client.registered_at, client.deleted) == (("keys",), NOW, False)
         assert [key.key_id for key in client.keys] == ["k2"]
 
@@ -195,7 +201,7 @@ def test_no_event_holds_a_key() -> None:
 
 
 def drm(**changed: object) -> Fact:
-    return fact(events.DrmConfigured, **asdict(replace(DrmSettings(), **changed)))  # type: ignore[arg-type]
+    return fact(events.ClientDrmConfigured, **asdict(replace(DrmSettings(), **changed)))  # type: ignore[arg-type]
 
 
 class TestDrmSettings:
@@ -216,7 +222,7 @@ class TestDrmSettings:
 
     def test_who_takes_a_name_over_does_not_take_its_settings_over(self) -> None:
         again = a_client(drm(widevine_provider="acme"), DELETED).when(RegisterClient(NAME, ("keys",), SECOND))
-        assert again.then(fact(events.Restored, roles=("keys",)), issued(SECOND)).drm == DrmSettings()
+        assert again.then(fact(events.ClientRestored, roles=("keys",)), issued(SECOND)).drm == DrmSettings()
 
     def test_a_snapshot_keeps_them_and_an_older_one_has_the_defaults(self) -> None:
         client = a_client().when(ConfigureClientDrm(NAME, {"widevine_provider": "acme"})).then(drm(widevine_provider="acme"))

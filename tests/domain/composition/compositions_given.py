@@ -66,7 +66,7 @@ def failed(version: int = 5, reason: str = "no") -> Fact:
     return fact(events.GenerationFailed, job_version=version, reason=reason)
 
 
-REMOVED = fact(events.Removed)
+REMOVED = fact(events.CompositionRemoved)
 
 
 def a_composition(*since: Fact, first: Fact | None = None) -> Scenario[Composition]:

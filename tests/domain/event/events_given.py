@@ -20,7 +20,7 @@ def nothing() -> Scenario[MediaEvent]:
 
 def an_event(*since: Fact) -> Scenario[MediaEvent]:
     """An Event called Final, and its later events."""
-    return given(MediaEvent, KEY, fact(events.Registered, title="Final"), *since)
+    return given(MediaEvent, KEY, fact(events.EventRegistered, title="Final"), *since)
 
 
 def moved(previous: EventState, state: EventState, **times: object) -> Fact:
@@ -33,4 +33,4 @@ def in_state(state: EventState, *since: Fact) -> Scenario[MediaEvent]:
 
 
 def deleted(*before: Fact) -> Scenario[MediaEvent]:
-    return an_event(*before, fact(events.Deleted))
+    return an_event(*before, fact(events.EventDeleted))

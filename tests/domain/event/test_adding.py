@@ -14,7 +14,7 @@ from tests.domain.scenario import NOW, THEN, fact
 
 def test_an_unknown_id_registers_an_event_with_the_values() -> None:
     command = AddOrUpdateEvent(KEY, {"title": "Final", "room_id": HALL, "auto_start": True})
-    event = nothing().when(command).then(fact(events.Registered, title="Final", room_id=HALL, auto_start=True))
+    event = nothing().when(command).then(fact(events.EventRegistered, title="Final", room_id=HALL, auto_start=True))
     assert (event.id, event.key, event.version) == (f"event:{KEY}", str(KEY), 1)
     assert (event.created_on, event.modified_on) == (NOW, NOW)
     assert event.details.title == "Final"
@@ -22,7 +22,7 @@ def test_an_unknown_id_registers_an_event_with_the_values() -> None:
 
 
 def test_default_values_are_not_written() -> None:
-    nothing().when(AddOrUpdateEvent(KEY, {"title": None, "auto_start": False, "tag_ids": ()})).then(fact(events.Registered))
+    nothing().when(AddOrUpdateEvent(KEY, {"title": None, "auto_start": False, "tag_ids": ()})).then(fact(events.EventRegistered))
 
 
 def test_a_new_event_may_have_states() -> None:
@@ -31,7 +31,7 @@ def test_a_new_event_may_have_states() -> None:
         nothing()
         .when(command)
         .then(
-            fact(events.Registered, title="Final"),
+            fact(events.EventRegistered, title="Final"),
             fact(events.StateChanged, state=EventState.VOD_PUBLIC, previous=EventState.PRE_LIVE, trigger=Trigger.METADATA),
             fact(events.Mp4StateChanged, mp4_state=Mp4State.AVAILABLE, previous=Mp4State.NONE),
         )
@@ -41,7 +41,7 @@ def test_a_new_event_may_have_states() -> None:
 
 def test_a_new_event_with_the_default_states_is_only_registered() -> None:
     command = AddOrUpdateEvent(KEY, {}, state=EventState.PRE_LIVE, mp4_state=Mp4State.NONE)
-    nothing().when(command).then(fact(events.Registered))
+    nothing().when(command).then(fact(events.EventRegistered))
 
 
 def test_an_update_changes_only_the_given_fields() -> None:
@@ -71,7 +71,7 @@ def test_the_id_of_a_deleted_event_is_a_conflict() -> None:
 def test_a_negative_number_is_refused_and_zero_is_not(name: str) -> None:
     refused = nothing().when(AddOrUpdateEvent(KEY, {"title": "x", name: -1})).then_refused(Malformed)
     assert [error.field for error in refused.errors] == [name]
-    nothing().when(AddOrUpdateEvent(KEY, {name: 0})).then(fact(events.Registered, **{name: 0}))
+    nothing().when(AddOrUpdateEvent(KEY, {name: 0})).then(fact(events.EventRegistered, **{name: 0}))
 
 
 @pytest.mark.parametrize("name", ["drm_json", "task_engine_json"])

@@ -12,7 +12,7 @@ from tests.domain.scenario import NOW, THEN, fact
 
 
 def test_a_deleted_event_has_the_time_of_its_deletion() -> None:
-    event = an_event().when(MediaEvent.delete.on(KEY)).then(fact(events.Deleted))
+    event = an_event().when(MediaEvent.delete.on(KEY)).then(fact(events.EventDeleted))
     assert event.deleted
     assert event.details.date_deleted == NOW
 
@@ -25,7 +25,7 @@ def test_a_deleted_event_cannot_be_deleted_again() -> None:
 def test_a_restored_event_is_as_before() -> None:
     before = an_event(moved(EventState.PRE_LIVE, EventState.STOPPED, actual_live_end=THEN)).root
     given = deleted(moved(EventState.PRE_LIVE, EventState.STOPPED, actual_live_end=THEN))
-    event = given.when(MediaEvent.restore.on(KEY)).then(fact(events.Restored))
+    event = given.when(MediaEvent.restore.on(KEY)).then(fact(events.EventRestored))
     assert before is not None
     assert not event.deleted
     assert event.details == before.details
@@ -41,9 +41,9 @@ def test_an_unknown_event_cannot_be_restored() -> None:
 
 
 def test_a_restored_event_can_be_changed_and_deleted_again() -> None:
-    again = an_event(fact(events.Deleted), fact(events.Restored))
+    again = an_event(fact(events.EventDeleted), fact(events.EventRestored))
     again.when(AddOrUpdateEvent(KEY, {"title": "Semi-final"})).then(fact(events.Described, title="Semi-final"))
-    again.when(MediaEvent.delete.on(KEY)).then(fact(events.Deleted))
+    again.when(MediaEvent.delete.on(KEY)).then(fact(events.EventDeleted))
 
 
 def test_two_events_share_no_state() -> None:

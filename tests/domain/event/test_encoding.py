@@ -63,8 +63,8 @@ class TestTaking:
             (an_event(ON_HALL, went(PRE_LIVE, UNPUBLISHED, Trigger.METADATA)), take()),
             (started(moved(UNPUBLISHED, STOPPED)), take()),
             (started(fact(events.ForceStopped, previous=UNPUBLISHED)), take()),
-            (started(fact(events.Deleted)), take()),
-            (started(fact(events.Deleted), fact(events.Restored)), take()),
+            (started(fact(events.EventDeleted)), take()),
+            (started(fact(events.EventDeleted), fact(events.EventRestored)), take()),
             (started(), take(channel_id=PLAZA)),
             (on_air(), take()),
             (on_air(moved(UNPUBLISHED, PUBLISHED)), take(order=5)),
@@ -128,8 +128,8 @@ class TestReleasing:
         on_air(stopped).when(MediaEvent.force_stop.on(KEY)).then(fact(events.ForceStopped, previous=STOPPED), RELEASED)
 
     def test_a_deletion_releases_the_channel_and_a_restoration_does_not_take_it_again(self) -> None:
-        on_air().when(MediaEvent.delete.on(KEY)).then(RELEASED, fact(events.Deleted))
-        restored = on_air(RELEASED, fact(events.Deleted)).when(MediaEvent.restore.on(KEY)).then(fact(events.Restored))
+        on_air().when(MediaEvent.delete.on(KEY)).then(RELEASED, fact(events.EventDeleted))
+        restored = on_air(RELEASED, fact(events.EventDeleted)).when(MediaEvent.restore.on(KEY)).then(fact(events.EventRestored))
         assert restored.claims() == frozenset()
 
     def test_a_release_keeps_the_state_and_is_for_one_channel(self) -> None:
@@ -189,7 +189,7 @@ class TestSessions:
         assert nothing().when(MediaEvent.record_encoder_start.on(KEY, SESSION)).then_refused(NotFound).key == str(KEY)
 
     def test_a_session_of_a_deleted_event_still_ends(self) -> None:
-        scenario = on_air(ENCODING, RELEASED, fact(events.Deleted))
+        scenario = on_air(ENCODING, RELEASED, fact(events.EventDeleted))
         scenario.when(MediaEvent.record_encoder_stop.on(KEY, SESSION)).then(fact(events.EncoderStopped, session=SESSION, reason=""))
 
 
@@ -204,4 +204,4 @@ class TestAudioInputs:
 
     def test_nothing_is_recorded_where_there_was_none_and_is_none(self) -> None:
         on_air().when(MediaEvent.record_audio_inputs.on(KEY, [])).then_nothing()
-        on_air(RELEASED, fact(events.Deleted)).when(MediaEvent.record_audio_inputs.on(KEY, [ENGLISH])).then_nothing()
+        on_air(RELEASED, fact(events.EventDeleted)).when(MediaEvent.record_audio_inputs.on(KEY, [ENGLISH])).then_nothing()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.event.film_sources import Sources, source_status
+from domain.event.film_sources import FilmSources, source_status
 from domain.event.values import EventDetails, EventState, Mp4State, VodJob, VodJobEnd, VodWorkflow
 from tests.domain.scenario import NOW
 
@@ -29,7 +29,7 @@ def failed(end: VodJobEnd = VodJobEnd.FAILED, *, at: timedelta = HOUR) -> VodJob
     return job(ended=end, ended_at=NOW + at)
 
 
-def stands(*events: EventDetails, waited: bool = False) -> Sources:
+def stands(*events: EventDetails, waited: bool = False) -> FilmSources:
     keys = [UUID(int=number) for number in range(1, len(events) + 1)]
     return source_status(keys, dict(zip(keys, events, strict=True)), waited=waited, now=NOW)
 
@@ -68,13 +68,13 @@ MISSING = [
 @pytest.mark.parametrize("waited", [False, True])
 @pytest.mark.parametrize("details", READY)
 def test_one_with_a_film_is_ready(details: EventDetails, waited: bool) -> None:
-    assert stands(details, waited=waited) == Sources()
+    assert stands(details, waited=waited) == FilmSources()
 
 
 @pytest.mark.parametrize("waited", [False, True])
 @pytest.mark.parametrize("details", PENDING)
 def test_one_that_is_to_get_a_film_is_waited_for(details: EventDetails, waited: bool) -> None:
-    assert stands(details, event(EventState.VOD_PUBLIC), waited=waited) == Sources(pending=True)
+    assert stands(details, event(EventState.VOD_PUBLIC), waited=waited) == FilmSources(pending=True)
 
 
 @pytest.mark.parametrize("waited", [False, True])
@@ -89,7 +89,7 @@ def test_one_that_stops_while_somebody_waits_is_still_to_be_captured() -> None:
     stopped = event(EventState.STOPPED, actual_live_end=NOW)
     again = event(EventState.STOPPED, actual_live_end=NOW, vod_job=failed(at=-HOUR))
     for details in (stopped, again):
-        assert stands(details, waited=True) == Sources(pending=True)
+        assert stands(details, waited=True) == FilmSources(pending=True)
     assert stands(stopped).fault == f"the Event {ONE} has no film, and {NEITHER}"
     assert stands(again).fault == f"the Event {ONE} has no film, and {NEITHER}"
     captured = event(EventState.STOPPED, actual_live_end=NOW, vod_job=failed())

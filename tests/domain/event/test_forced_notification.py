@@ -22,4 +22,4 @@ def test_each_request_is_recorded_and_does_not_change_the_event() -> None:
 def test_an_unknown_or_deleted_event_cannot_be_notified() -> None:
     nothing().when(MediaEvent.force_notification.on(KEY)).then_refused(NotFound)
     deleted().when(MediaEvent.force_notification.on(KEY)).then_refused(NotFound)
-    an_event(fact(events.NotificationForced)).when(MediaEvent.delete.on(KEY)).then(fact(events.Deleted))
+    an_event(fact(events.NotificationForced)).when(MediaEvent.delete.on(KEY)).then(fact(events.EventDeleted))

@@ -79,7 +79,7 @@ class TestAdding:
         first = await handlers.add_or_update_event(None, EventChanges({"title": "a"}), invocation=ME)
         second = await handlers.add_or_update_event(None, EventChanges({"title": "b"}), invocation=ME)
         assert first.aggregate.id != second.aggregate.id
-        assert memory.happened == [fact(facts.Registered, title="a"), fact(facts.Registered, title="b")]
+        assert memory.happened == [fact(facts.EventRegistered, title="a"), fact(facts.EventRegistered, title="b")]
 
     async def test_with_a_key_it_is_new_or_changed(self, memory: Memory, handlers: EventHandlers) -> None:
         for title in ("a", "b"):

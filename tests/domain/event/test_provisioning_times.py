@@ -80,7 +80,7 @@ def test_it_is_not_shown_as_a_change_of_the_event() -> None:
             "the flags were taken away",
             fact(events.ProvisioningPlanChanged, auto_provision_infrastructure=False, auto_terminate_infrastructure=False),
         ),
-        ("it is deleted", fact(events.Deleted)),
+        ("it is deleted", fact(events.EventDeleted)),
     ],
 )
 def test_what_has_changed_meanwhile_is_looked_at_again(name: str, since: Fact) -> None:
@@ -100,7 +100,7 @@ def test_once_for_each_time() -> None:
 
 
 def test_an_event_that_was_restored_is_provisioned_at_a_time_to_come_only() -> None:
-    restored = (fact(events.Deleted), fact(events.Restored))
+    restored = (fact(events.EventDeleted), fact(events.EventRestored))
     planned(*restored).when(MediaEvent.reach_provision_time.on(KEY, PROVISION)).then(provisioned())
     passed = planned(*restored, scheduled_provision_at=THEN)
     assert (details(passed).auto_provision_at, details(passed).auto_terminate_at) == (None, TERMINATE)

@@ -79,7 +79,7 @@ def test_nothing_is_known_of_another_film() -> None:
 
 def test_a_film_that_fails_is_private_after_a_restore_too() -> None:
     asked: dict[str, Any] = {"workflow": INGEST, "publish": True}
-    ingesting = (begun(**asked), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING), fact(events.Deleted))
+    ingesting = (begun(**asked), mp4(NONE, GENERATING), went(EventState.PRE_VOD, INGESTING), fact(events.EventDeleted))
     failing = quality()
     deleted = in_state(EventState.PRE_VOD, *ingesting).when(end(VodJobEnd.COMPLETED, quality=failing))
     deleted.then(over(VodJobEnd.COMPLETED, **asked), measured(failing))
@@ -101,7 +101,7 @@ def test_a_film_that_is_packaged_again_is_the_same() -> None:
 
 def test_there_must_be_an_event() -> None:
     nothing().when(MediaEvent.measure_quality.on(KEY, quality())).then_refused(NotFound)
-    an_event(fact(events.Deleted)).when(MediaEvent.measure_quality.on(KEY, quality())).then_nothing()
+    an_event(fact(events.EventDeleted)).when(MediaEvent.measure_quality.on(KEY, quality())).then_nothing()
 
 
 def outcome(**metadata: Any) -> JobOutcome:

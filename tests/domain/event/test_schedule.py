@@ -42,7 +42,7 @@ def details(scenario: Scenario[MediaEvent]) -> EventDetails:
     return scenario.root.details
 
 
-RESTORED = (fact(events.Deleted), fact(events.Restored))
+RESTORED = (fact(events.EventDeleted), fact(events.EventRestored))
 STARTED = by_schedule(PRE_LIVE, UNPUBLISHED, actual_live_start=THEN)
 ENDED = by_schedule(UNPUBLISHED, STOPPED, actual_live_end=THEN)
 
@@ -73,7 +73,7 @@ class TestStart:
             ("without a scheduled start", planned(start=None)),
             ("it would end before it starts", planned(end=START - timedelta(minutes=1))),
             ("it would end when it starts", planned(end=START)),
-            ("it is deleted", planned(fact(events.Deleted))),
+            ("it is deleted", planned(fact(events.EventDeleted))),
             ("it has started", planned(STARTED)),
             ("it has started and is PRE_LIVE again", planned(STARTED, moved(UNPUBLISHED, PRE_LIVE))),
             *((f"it is {state.name}", planned(moved(PRE_LIVE, state))) for state in EventState if state is not PRE_LIVE),
@@ -147,7 +147,7 @@ class TestEnd:
         [
             ("never without the flag", planned(STARTED, auto_end=False)),
             ("without a scheduled end", planned(STARTED, end=None)),
-            ("it is deleted", planned(STARTED, fact(events.Deleted))),
+            ("it is deleted", planned(STARTED, fact(events.EventDeleted))),
             ("it was forced to stop", planned(STARTED, fact(events.ForceStopped, previous=UNPUBLISHED))),
             *(
                 (f"it is {state.name}", planned(moved(PRE_LIVE, state)))

@@ -124,7 +124,7 @@ class TestStart:
 
     def test_there_must_be_an_event(self) -> None:
         nothing().when(start()).then_refused(NotFound)
-        an_event(fact(events.Deleted)).when(start()).then_refused(NotFound)
+        an_event(fact(events.EventDeleted)).when(start()).then_refused(NotFound)
 
 
 class TestEnd:
@@ -232,22 +232,24 @@ class TestGoingOn:
 class TestDeletedMeanwhile:
     @pytest.mark.parametrize("how", VodJobEnd)
     def test_a_deleted_event_keeps_the_end_and_shows_nothing(self, how: VodJobEnd) -> None:
-        deleted = capturing(fact(events.Deleted)).when(end(how)).then(over(how))
+        deleted = capturing(fact(events.EventDeleted)).when(end(how)).then(over(how))
         assert deleted.shown_on == THEN
 
     def test_it_shows_the_end_when_it_is_restored(self) -> None:
-        deleted = capturing(fact(events.Deleted), over(COMPLETED))
+        deleted = capturing(fact(events.EventDeleted), over(COMPLETED))
         deleted.when(MediaEvent.restore.on(KEY)).then(
-            fact(events.Restored), CAPTURED, mp4(GENERATING, AVAILABLE), went(INGESTING, PRIVATE)
+            fact(events.EventRestored), CAPTURED, mp4(GENERATING, AVAILABLE), went(INGESTING, PRIVATE)
         )
 
     def test_an_end_before_the_deletion_is_not_shown_again(self) -> None:
         before = over(COMPLETED, ended_at=THEN - timedelta(seconds=1))
-        settled = capturing(before, CAPTURED, mp4(GENERATING, GONE), fact(events.Deleted))
-        settled.when(MediaEvent.restore.on(KEY)).then(fact(events.Restored))
+        settled = capturing(before, CAPTURED, mp4(GENERATING, GONE), fact(events.EventDeleted))
+        settled.when(MediaEvent.restore.on(KEY)).then(fact(events.EventRestored))
 
     def test_a_job_that_goes_on_shows_nothing_either(self) -> None:
-        capturing(over(BROKEN), fact(events.Deleted)).when(MediaEvent.resume_vod_job.on(KEY, 7, version=10)).then(begun(version=10))
+        capturing(over(BROKEN), fact(events.EventDeleted)).when(MediaEvent.resume_vod_job.on(KEY, 7, version=10)).then(
+            begun(version=10)
+        )
 
 
 class TestMetadata:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.job import events
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import JobState, Output, Result, Semaphore, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from domain.kernel.named_callback import NamedCallback
@@ -27,7 +27,7 @@ CALLBACK = NamedCallback(
 FETCH = TaskPlan(id=1, name="fetch")
 STORE = TaskPlan(id=2, name="store", after=(1,))
 LINE = (FETCH, STORE)
-RETRIES = Retries(limit=3, delay=timedelta(seconds=5))
+RETRIES = RetryPolicy(limit=3, delay=timedelta(seconds=5))
 RESULT = Result(message="done", files=("a/b.mp4",), metadata={"size": 3})
 OUTPUTS = (Output(path="b.mp4", name="a/b.mp4", size=3, sha256="00"),)
 OPEN = (JobState.QUEUED, JobState.PENDING, JobState.SCHEDULED, JobState.PAUSED)
@@ -49,11 +49,11 @@ def a_job(*since: Fact, first: Fact | None = None) -> Scenario[Job]:
     return given(Job, NUMBER, first or accepted(), *since)
 
 
-STARTED = fact(events.Started, slot=1, low_slot=1)
+STARTED = fact(events.JobStarted, slot=1, low_slot=1)
 PAUSED = fact(events.Paused)
 BROKEN = fact(events.Broken)
-RESUMED = fact(events.Queued, resumed=True)
-COMPLETED = fact(events.Completed, failed=False)
+RESUMED = fact(events.JobQueued, resumed=True)
+COMPLETED = fact(events.JobCompleted, failed=False)
 
 
 def begun(run: int = 1, *, attempt: int | None = None, plan: TaskPlan = FETCH) -> Fact:
@@ -82,7 +82,7 @@ def interrupted(run: int = 1) -> Fact:
 
 
 def abandoned(reason: str, *, cause: str = "") -> Fact:
-    return fact(events.Completed, failed=True, reason=reason, cause=cause)
+    return fact(events.JobCompleted, failed=True, reason=reason, cause=cause)
 
 
 def running(*since: Fact) -> Scenario[Job]:

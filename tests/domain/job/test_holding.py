@@ -64,7 +64,7 @@ def test_a_slot_is_held_while_a_job_is_started(state: JobState) -> None:
 
 
 def test_an_urgent_job_holds_no_low_slot() -> None:
-    [claim] = root(a_job(fact(events.Started, slot=3, low_slot=None))).claims()
+    [claim] = root(a_job(fact(events.JobStarted, slot=3, low_slot=None))).claims()
     assert claim == Claim("job.slot.studio", "3", STREAM)
 
 
@@ -74,7 +74,7 @@ def test_an_urgent_job_holds_no_low_slot() -> None:
         running(PAUSED),
         running(committed(), PAUSED),
         running(PAUSED, RESUMED),
-        running(PAUSED, fact(events.Scheduled, run_at=DUE)),
+        running(PAUSED, fact(events.JobScheduled, run_at=DUE)),
         of_line(begun(), failed()),
         of_line(begun(), lost()),
         of_line(begun(), interrupted()),
@@ -109,7 +109,9 @@ def test_a_slot_is_free_when_no_step_runs_or_may_start(scenario: Scenario[Job]) 
 
 def test_a_job_started_again_takes_its_new_slot() -> None:
     scenario = of_line(begun(), PAUSED, done(), RESUMED)
-    job = scenario.when(Job.start.on(NUMBER, slot=2, low_slot=None, priority=5)).then(fact(events.Started, slot=2, low_slot=None))
+    job = scenario.when(Job.start.on(NUMBER, slot=2, low_slot=None, priority=5)).then(
+        fact(events.JobStarted, slot=2, low_slot=None)
+    )
     assert job.claims() == {Claim("job.slot.studio", "2", STREAM)}
 
 

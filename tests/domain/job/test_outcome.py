@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from domain.job.aggregate import Job
-from domain.job.events import Completed
+from domain.job.events import JobCompleted
 from domain.job.outcome import TOPICS, JobOutcome, OutcomeKind, outcome
 from domain.job.values import Result
 from tests.domain.job.jobs_given import (
@@ -55,7 +55,7 @@ def test_metadata_is_that_of_all_steps_and_the_last_one_counts() -> None:
 
 
 def test_a_failed_job_gives_its_reason_and_no_files() -> None:
-    ended = fact(Completed, failed=True, reason="no video track")
+    ended = fact(JobCompleted, failed=True, reason="no video track")
     assert reported(STARTED, begun(), failed(retry_at=None), ended) == [
         JobOutcome(kind=OutcomeKind.FAILED, job=NUMBER, reason="no video track")
     ]

@@ -162,7 +162,7 @@ class TestResuming:
         assert refusal.rule == f"queue_state: only a paused job can be queued; this one is {state.name.lower()}"
 
     def test_resumed_failed_tasks_are_tried_again_and_completed_ones_stay(self) -> None:
-        job = root(running(failed(retry_at=None), fact(events.Completed, failed=True, reason="no"), PAUSED, RESUMED))
+        job = root(running(failed(retry_at=None), fact(events.JobCompleted, failed=True, reason="no"), PAUSED, RESUMED))
         assert (job.state, job.failed, job.reason) == (JobState.QUEUED, False, "")
         task = job.tasks[1]
         assert (task.state, task.run, task.attempts, task.error) == (TaskState.WAITING, 1, 0, "")
@@ -183,7 +183,9 @@ class TestWhenItsTimeComes:
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
     def test_a_due_job_is_queued(self, state: JobState) -> None:
         seen = root(IN_STATE[state])
-        after = IN_STATE[state].when(Job.queue.on(NUMBER, run_at=seen.run_at, semaphore=seen.semaphore)).then(fact(events.Queued))
+        after = (
+            IN_STATE[state].when(Job.queue.on(NUMBER, run_at=seen.run_at, semaphore=seen.semaphore)).then(fact(events.JobQueued))
+        )
         assert after.state is JobState.QUEUED
 
     @pytest.mark.parametrize("state", [JobState.SCHEDULED, JobState.PENDING])
@@ -216,7 +218,7 @@ class TestStarting:
 class TestRescheduling:
     @open_states
     def test_to_a_later_time_it_is_scheduled(self, state: JobState) -> None:
-        after = IN_STATE[state].when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON))
+        after = IN_STATE[state].when(update(run_at=SOON)).then(fact(events.JobScheduled, run_at=SOON))
         assert (after.state, after.run_at) == (JobState.SCHEDULED, SOON)
 
     @open_states
@@ -234,11 +236,11 @@ class TestRescheduling:
 
     def test_a_paused_job_waits_for_its_time_again_when_it_is_told_the_same_time(self) -> None:
         paused = a_job(PAUSED, first=accepted(run_at=SOON))
-        assert paused.when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON)).state is JobState.SCHEDULED
+        assert paused.when(update(run_at=SOON)).then(fact(events.JobScheduled, run_at=SOON)).state is JobState.SCHEDULED
 
     def test_a_job_that_was_resumed_before_its_time_can_be_sent_back_to_wait_for_it(self) -> None:
         resumed = a_job(PAUSED, RESUMED, first=accepted(run_at=SOON))
-        assert resumed.when(update(run_at=SOON)).then(fact(events.Scheduled, run_at=SOON)).state is JobState.SCHEDULED
+        assert resumed.when(update(run_at=SOON)).then(fact(events.JobScheduled, run_at=SOON)).state is JobState.SCHEDULED
 
     def test_one_bad_change_changes_nothing(self) -> None:
         a_job(STARTED).when(update(priority=1, run_at=SOON)).then_refused(Refused)
@@ -284,7 +286,7 @@ def test_changes_are_made_in_the_order_priority_semaphore_time_state() -> None:
         .then(
             fact(events.PriorityChanged, previous=5, priority=1),
             fact(events.SemaphoreChanged, semaphore=SEMAPHORE),
-            fact(events.Scheduled, run_at=SOON),
+            fact(events.JobScheduled, run_at=SOON),
             PAUSED,
         )
     )

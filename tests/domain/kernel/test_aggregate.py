@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from api.wiring.catalogue import AGGREGATES
 from domain.event.aggregate import MediaEvent
-from domain.event.events import Described, Registered
+from domain.event.events import Described, EventRegistered
 from domain.event.values import EventState, Trigger
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
@@ -112,7 +112,7 @@ def test_an_event_cannot_be_changed() -> None:
 
 def test_an_event_is_written_strictly() -> None:
     with pytest.raises(ValidationError):
-        Registered(originator_id="event:1", originator_version=1, timestamp=HAPPENED, room_id="no guid")
+        EventRegistered(originator_id="event:1", originator_version=1, timestamp=HAPPENED, room_id="no guid")
 
 
 class Bare(AggregateRoot):

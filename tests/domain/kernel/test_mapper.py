@@ -9,7 +9,7 @@ from eventsourcing.persistence import StoredEvent
 from pydantic_core import from_json
 
 from api.wiring.catalogue import AGGREGATES, catalogue
-from domain.event.events import Described, Registered, Rescheduled
+from domain.event.events import Described, EventRegistered, Rescheduled
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper, UnknownTopic
@@ -90,7 +90,7 @@ def test_a_stream_whose_name_json_would_escape_is_refused(key: str) -> None:
 
 
 def test_the_library_finds_its_seam() -> None:
-    event = Registered(originator_id=STREAM, originator_version=1, timestamp=HAPPENED, title="Final")
+    event = EventRegistered(originator_id=STREAM, originator_version=1, timestamp=HAPPENED, title="Final")
     stored = MAPPER.to_stored_event(event)
     assert stored == StoredEvent(STREAM, 1, "event.registered", MAPPER.state(event))
     assert MAPPER.to_domain_event(stored) == event

@@ -31,7 +31,7 @@ def opened() -> Fact:
 
 def requested(run: int = 1, **more: Any) -> Fact:
     facts = {"run": run, "plan": PLAN, "allow_updates": False, "client": "me", "requested_at": THEN, **more}
-    return fact(events.Requested, **facts)
+    return fact(events.ProvisionRequested, **facts)
 
 
 def provisioned(run: int = 1, *up: dict[str, Any], partial: bool = False) -> Fact:
@@ -40,7 +40,7 @@ def provisioned(run: int = 1, *up: dict[str, Any], partial: bool = False) -> Fac
 
 
 def failed(run: int = 1, *, left: bool = False) -> Fact:
-    return fact(events.Failed, run=run, reason="no", left=left, provisioned_at=THEN)
+    return fact(events.ProvisionFailed, run=run, reason="no", left=left, provisioned_at=THEN)
 
 
 def ending(run: int, *select: str) -> Fact:

@@ -48,7 +48,7 @@ UP_LATER = fact(events.Provisioned, run=1, resources=(ORIGIN,), partial=True, pr
         ((requested(), failed(), requested(2), ending(3)), False),
         ((requested(), provisioned(), ending(2)), True),
         ((requested(), UP_LATER, fact(events.Reset, run=2, release=True)), True),
-        ((requested(), fact(events.Failed, run=1, reason="no", left=True, provisioned_at=LATER), ending(2)), True),
+        ((requested(), fact(events.ProvisionFailed, run=1, reason="no", left=True, provisioned_at=LATER), ending(2)), True),
         ((requested(), provisioned(), requested(2, requested_at=LATER), ending(3)), True),
         ((requested(), provisioned(), ending(2), terminated(2), requested(3), ending(4)), False),
     ],

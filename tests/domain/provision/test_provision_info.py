@@ -210,7 +210,7 @@ class TestEnds:
             (
                 RunEnd(left=True, reason="no host"),
                 State.PROVISIONING_FAILED,
-                fact(events.Failed, run=1, reason="no host", left=True, provisioned_at=NOW),
+                fact(events.ProvisionFailed, run=1, reason="no host", left=True, provisioned_at=NOW),
             ),
         ],
         ids=["all", "some", "none"],

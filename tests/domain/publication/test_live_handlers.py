@@ -15,7 +15,7 @@ from domain.event.values import EventState, Trigger
 from domain.kernel.errors import Malformed, PreconditionFailed
 from domain.kernel.ports import Invocation
 from domain.publication.aggregate import Publication
-from domain.publication.live_handlers import Entry, LivePublicationHandlers, NewStream
+from domain.publication.live_handlers import LivePublicationHandlers, NewStream, RequestedLive
 from domain.publication.ports import TargetCall
 from domain.publication.sources import ChannelSources
 from domain.publication.values import PublicationState
@@ -61,12 +61,12 @@ def handlers(memory: Memory, contents: MemoryContents) -> LivePublicationHandler
     return LivePublicationHandlers(ports_of(memory, contents), sources=ChannelSources(memory.records), servers=NoServers())
 
 
-async def made(handlers: LivePublicationHandlers, text: str = "{}") -> Entry:
+async def made(handlers: LivePublicationHandlers, text: str = "{}") -> RequestedLive:
     outcome = await handlers.create(EVENT, [NewStream(TUBE, text)], start=False, invocation=ME)
-    return Entry(UUID(outcome.aggregate.key), TUBE, hard=True)
+    return RequestedLive(UUID(outcome.aggregate.key), TUBE, hard=True)
 
 
-def stored(memory: Memory, entry: Entry) -> Publication:
+def stored(memory: Memory, entry: RequestedLive) -> Publication:
     root = memory.log.load(Publication.stream(entry.publication_id))
     assert isinstance(root, Publication)
     return root

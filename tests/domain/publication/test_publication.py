@@ -35,9 +35,9 @@ FACTS: dict[str, Any] = {
     "client": "studio",
     "text": TEXT,
 }
-SCHEDULED = fact(events.Scheduled, kind=PublicationKind.VOD, **FACTS)
+SCHEDULED = fact(events.PublicationScheduled, kind=PublicationKind.VOD, **FACTS)
 PROCESSED = fact(events.Processed, job=17)
-COMPLETED = fact(events.Completed, job_version=5, details={"etag": "x"})
+COMPLETED = fact(events.PublicationCompleted, job_version=5, details={"etag": "x"})
 
 
 def schedule(**more: Any) -> Command[Publication]:
@@ -64,7 +64,7 @@ def test_it_is_processed_by_its_job_from_the_beginning() -> None:
 
 def test_where_it_cannot_be_published_it_has_failed_at_once_and_holds_nothing() -> None:
     fault = (PublicationState.FailedDestination, "the destination is not active")
-    failed = fact(events.Failed, state=fault[0], reason=fault[1], job_version=0)
+    failed = fact(events.PublicationFailed, state=fault[0], reason=fault[1], job_version=0)
     made = given(Publication, KEY).when(schedule(fault=fault)).then(SCHEDULED, failed)
     assert (made.state, made.job, made.started, made.links()) == (PublicationState.FailedDestination, None, None, frozenset())
 
@@ -83,7 +83,7 @@ def test_a_completed_job_brings_the_details_of_the_target() -> None:
 def test_without_details_or_where_it_is_not_available_it_has_failed(metadata: dict[str, Any]) -> None:
     failed = publication(PROCESSED).when(reported(OutcomeKind.COMPLETED, 5, metadata=metadata))
     reason = "the target returned no details, or reports that it is not available"
-    failed.then(fact(events.Failed, state=PublicationState.FailedPublication, reason=reason, job_version=5))
+    failed.then(fact(events.PublicationFailed, state=PublicationState.FailedPublication, reason=reason, job_version=5))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_without_details_or_where_it_is_not_available_it_has_failed(metadata: di
 )
 def test_a_failed_job_says_what_is_at_fault(cause: str, state: PublicationState) -> None:
     failed = publication(PROCESSED).when(reported(OutcomeKind.FAILED, 5, reason="the sentence", cause=cause))
-    failed.then(fact(events.Failed, state=state, reason="the sentence", job_version=5))
+    failed.then(fact(events.PublicationFailed, state=state, reason="the sentence", job_version=5))
 
 
 def test_outcomes_of_other_jobs_and_late_ones_are_no_news() -> None:
@@ -109,7 +109,9 @@ def test_outcomes_of_other_jobs_and_late_ones_are_no_news() -> None:
 
 
 def test_a_resumed_job_and_a_repeated_one_process_it_again() -> None:
-    failed = publication(PROCESSED, fact(events.Failed, state=PublicationState.FailedPublication, reason="x", job_version=5))
+    failed = publication(
+        PROCESSED, fact(events.PublicationFailed, state=PublicationState.FailedPublication, reason="x", job_version=5)
+    )
     failed.when(reported(OutcomeKind.RESUMED, 6)).then(fact(events.Processed, job=17, job_version=6))
     again = failed.when(reported(OutcomeKind.RERUN, 1, job=18, rerun_of=17)).then(fact(events.Processed, job=18, job_version=1))
     assert (again.jobs, again.state) == ((17, 18), PublicationState.Processing)
@@ -122,15 +124,15 @@ def test_what_is_said_of_it_changes_only_when_it_does() -> None:
     publication().when(Publication.amend.on(KEY, TEXT, still=TEXT)).then_nothing()
     publication().when(Publication.amend.on(KEY, other, still=TEXT)).then(fact(events.Amended, text=other))
     publication().when(Publication.amend.on(KEY, other, still=other)).then_refused(PlanOutdated)
-    refused = fact(events.Failed, state=PublicationState.FailedPublication, reason="no", job_version=5)
+    refused = fact(events.PublicationFailed, state=PublicationState.FailedPublication, reason="no", job_version=5)
     done = publication(PROCESSED, COMPLETED)
     done.when(Publication.amend.on(KEY, other, still=TEXT, refusal="no")).then(fact(events.Amended, text=other), refused)
 
 
 def test_it_is_published_and_unpublished_once() -> None:
-    publication().when(Publication.show.on(KEY, True)).then(fact(events.Published))
-    publication(fact(events.Published)).when(Publication.show.on(KEY, True)).then_nothing()
-    publication(fact(events.Published)).when(Publication.show.on(KEY, False)).then(fact(events.Unpublished))
+    publication().when(Publication.show.on(KEY, True)).then(fact(events.PublicationPublished))
+    publication(fact(events.PublicationPublished)).when(Publication.show.on(KEY, True)).then_nothing()
+    publication(fact(events.PublicationPublished)).when(Publication.show.on(KEY, False)).then(fact(events.Unpublished))
 
 
 def test_a_withdrawn_one_is_gone_and_its_secrets_too() -> None:

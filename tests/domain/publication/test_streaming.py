@@ -26,11 +26,13 @@ FACTS: dict[str, Any] = {
     "text": PublicationText(title="Final", options_json='{"token":null}', secrets={'["token"]': SECRET}),
     "audio_input_id": "en",
 }
-LIVE = fact(events.Scheduled, kind=PublicationKind.LIVE, **FACTS)
+LIVE = fact(events.PublicationScheduled, kind=PublicationKind.LIVE, **FACTS)
 FILM = fact(
-    events.Scheduled, kind=PublicationKind.VOD, **{name: value for name, value in FACTS.items() if name != "audio_input_id"}
+    events.PublicationScheduled,
+    kind=PublicationKind.VOD,
+    **{name: value for name, value in FACTS.items() if name != "audio_input_id"},
 )
-STARTED = fact(events.Started, details={"id": "b1"})
+STARTED = fact(events.PublicationStarted, details={"id": "b1"})
 ARRIVED = fact(events.Arrived, details={"id": "b1", "status": "live"})
 STOPPED = fact(events.Stopped, reason="")
 CLOSED = fact(events.TargetClosed, fault="")
@@ -91,14 +93,18 @@ def test_what_is_done_or_is_over_changes_nothing(since: tuple[Fact, ...], comman
 def test_one_that_has_ended_or_failed_is_not_started_again(state: PublicationState) -> None:
     with pytest.raises(Refused, match="Completed; recreate"):
         stream(STARTED, STOPPED).when(START).then()
-    failed = fact(events.Failed, state=state, reason="x")
+    failed = fact(events.PublicationFailed, state=state, reason="x")
     with pytest.raises(Refused, match="recreate"):
         stream(failed).when(START).then()
 
 
 def test_a_start_that_the_target_refuses_fails_it_and_leaves_nothing_open() -> None:
     reason = PublicationState.FailedPublication, "no such channel"
-    failed = stream().when(Publication.fail_start.on(KEY, *reason)).then(fact(events.Failed, state=reason[0], reason=reason[1]))
+    failed = (
+        stream()
+        .when(Publication.fail_start.on(KEY, *reason))
+        .then(fact(events.PublicationFailed, state=reason[0], reason=reason[1]))
+    )
     assert (*states(failed), failed.open) == (PublicationState.FailedPublication, False, False, False)
     with pytest.raises(PlanOutdated):
         stream(STARTED).when(Publication.fail_start.on(KEY, *reason)).then()
@@ -109,7 +115,7 @@ def test_a_push_that_is_given_up_fails_it_and_the_target_is_still_told() -> None
     failed = (
         stream(STARTED)
         .when(give_up)
-        .then(fact(events.Failed, state=PublicationState.FailedPublication, reason="it refuses the stream"))
+        .then(fact(events.PublicationFailed, state=PublicationState.FailedPublication, reason="it refuses the stream"))
     )
     assert (failed.state, failed.open, failed.links()) == (PublicationState.FailedPublication, True, HOLDS)
 

@@ -16,7 +16,7 @@ from tests.e2e.product import Product
 from tests.workers.job.capturing import Studio
 from tests.workers.job.counted import numbers
 from tests.workers.job.streamed import Streamed
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.point_tokens import PointTokens
 
@@ -62,5 +62,5 @@ async def test_nothing_else_inside_is_captured(studio: Studio, origin: Product) 
     start, end = (now.replace(microsecond=0).isoformat(), now.replace(microsecond=999_000).isoformat())
     for url in (f"{origin.address}/livez", f"{origin.address.replace('127.0.0.1', 'localhost')}/origin/live/x/master.m3u8"):
         ended = await studio.ended([url], start, end)
-        assert isinstance(ended, Failed)
+        assert isinstance(ended, StepFailure)
         assert "not public" in ended.reason

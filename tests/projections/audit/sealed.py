@@ -16,7 +16,7 @@ from api.cli import verify_export
 from domain.kernel.encryption import SecretCipher
 from projections.audit.chain import leaf_of
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
-from projections.audit.log_export import Selection, export_log, export_stream
+from projections.audit.log_export import ExportSelection, export_log, export_stream
 from projections.audit.sealing import AT_ONCE, Sealed, seal
 from projections.audit.stored_log import StoredLog
 from projections.kernel.database.database import Database
@@ -58,8 +58,8 @@ class SealedLog:
         path.write_text(sealed.note)
         return path
 
-    def export(self, selection: Selection | None = None, *, name: str = "log.ndjson") -> Path:
-        return self._write(export_log(self.stored, selection or Selection()), name)
+    def export(self, selection: ExportSelection | None = None, *, name: str = "log.ndjson") -> Path:
+        return self._write(export_log(self.stored, selection or ExportSelection()), name)
 
     def export_stream(self, stream: str) -> Path:
         return self._write(export_stream(self.stored, stream), "stream.ndjson")

@@ -13,7 +13,7 @@ import pytest
 
 from api.wiring.core import Core
 from projections.audit.chain import LogDamaged
-from projections.audit.log_export import Selection
+from projections.audit.log_export import ExportSelection
 from projections.audit.sealing import Sealed, seal
 from projections.audit.signed_note import SigningKey, sign
 from tests.projections.audit.sealed import SealedLog, verdict
@@ -285,12 +285,12 @@ async def test_parts_of_an_export_follow_each_other(inner: Core, log: SealedLog)
     await filled(inner, log)
     whole, key = log.export(), log.key
     for cut_at in (0, 3, 8, 12, 20, 26):  # 12: within a commit
-        first = log.export(Selection(through=cut_at), name="first")
+        first = log.export(ExportSelection(through=cut_at), name="first")
         lines = lines_of(first)[:-1]  # broken off
-        rest = log.export(Selection(after=cut_at), name="rest")
+        rest = log.export(ExportSelection(after=cut_at), name="rest")
         code, output = verdict("log", write(first, lines), rest, "--key", key)
         assert (code, output) == verdict("log", whole, "--key", key), (cut_at, output)
     saved = log.keep(log.seal())
-    part = log.export(Selection(after=20), name="rest")
+    part = log.export(ExportSelection(after=20), name="rest")
     code, output = verdict("log", part, "--key", key, "--kept", saved)
     assert (code, output.splitlines()[0][:33]) == (0, "fits: 6 events, positions 21 to 2"), output

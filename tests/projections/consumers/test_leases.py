@@ -9,7 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from api.wiring.core import Core
-from projections.consumers.leases import Fault, LeaseLost, MemberState, ShardLease, ShardLeases, shard_of
+from projections.consumers.leases import LeaseLost, MemberFault, MemberState, ShardLease, ShardLeases, shard_of
 from projections.consumers.timeline import begin_epoch
 from tests.projections.log.helpers import rows
 
@@ -114,7 +114,7 @@ async def test_a_renewal_keeps_what_is_held_and_takes_nothing(inner: Core, datab
     first, other = member(inner, 1, shards=2), member(inner, 2, shards=2)
     await first.start()
     leases = await first.hold()
-    renewed = await first.renew(MemberState(fault=Fault(time.monotonic() - 5, "away")))
+    renewed = await first.renew(MemberState(fault=MemberFault(time.monotonic() - 5, "away")))
     assert (renewed.leases, renewed.until >= leases.until) == (leases.leases, True)
     assert (await other.renew()).leases == {}
     assert rows(database_url, "SELECT count(*) FROM consumer_members WHERE fault = 'away' AND failing_since < now()") == [(1,)]

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api.wiring.core import Core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import Output, Result, Submission, TaskPlan
 from tests.projections.feeding import do
 
 ONE = (TaskPlan(id=1, name="fetch"),)
 THREE = (*ONE, TaskPlan(id=2, name="check", after=(1,)), TaskPlan(id=3, name="grab", queue="windows_capture", after=(1,)))
 OUTPUTS = (Output(path="b.mp4", name="a/b.mp4", size=3, sha256="00"),)
-AT_ONCE = Retries(limit=3, delay=timedelta(0))
+AT_ONCE = RetryPolicy(limit=3, delay=timedelta(0))
 
 
 def present() -> datetime:
@@ -45,7 +45,7 @@ async def begin(inner: Core, number: int, task: int = 1, run: int = 1) -> Job:
     return await do(inner, Job.start_task.on(number, task, run=run, worker="w"))
 
 
-async def fail(inner: Core, number: int, task: int = 1, run: int = 1, *, retries: Retries = AT_ONCE) -> Job:
+async def fail(inner: Core, number: int, task: int = 1, run: int = 1, *, retries: RetryPolicy = AT_ONCE) -> Job:
     return await do(inner, Job.fail_task.on(number, task, run=run, error="no", retries=retries))
 
 

@@ -16,7 +16,7 @@ from domain.job.values import JobState
 from domain.kernel.errors import ClaimTaken, Conflict
 from domain.kernel.ports import Invocation
 from projections.consumers.leases import shard_of
-from projections.job.admission import AT_ONCE, Admission, AdmittedJob, Capacity, QueuedJob, UsedSlots, admit
+from projections.job.admission import AT_ONCE, AdmittedJob, Capacity, QueuedJob, QueuedJobs, UsedSlots, admit
 from projections.job.view import SHARDS
 from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept, begin, complete, start, started, update
@@ -123,19 +123,19 @@ def test_controllers_that_begin_elsewhere_choose_other_slots() -> None:
 
 class TestReading:
     async def test_clients_with_something_queued(self, inner: Core) -> None:
-        assert await Admission(inner.database).clients() == []
+        assert await QueuedJobs(inner.database).clients() == []
         for number, client in enumerate(["b", "a", "b", "c", "a", "d"], start=1):
             await accept(inner, number, client=client)
         await start(inner, 4, slot=1)
         await update(inner, 6, queue_state=JobState.PAUSED)
-        assert await Admission(inner.database).clients() == ["a", "b"]
+        assert await QueuedJobs(inner.database).clients() == ["a", "b"]
 
     async def test_a_queue_in_the_order_in_which_it_starts(self, inner: Core) -> None:
         for number, priority in ((1, 5), (2, 9), (3, 1), (4, 5), (5, 1)):
             await accept(inner, number, priority=priority)
         await accept(inner, 6, client="other")
         limits = {"studio": capacity(4), "other": capacity(1), "nobody": capacity(3)}
-        queues = await Admission(inner.database).queued(limits, dict.fromkeys(limits, NOBODY))
+        queues = await QueuedJobs(inner.database).queued(limits, dict.fromkeys(limits, NOBODY))
         assert {client: [job[:2] for job in jobs] for client, jobs in queues.items()} == {
             "studio": [(3, 1), (5, 1), (1, 5), (4, 5)],
             "other": [(6, 5)],
@@ -146,7 +146,7 @@ class TestReading:
         for number in range(1, 41):
             await accept(inner, number, priority=HIGH if number % 4 == 0 else LOW)
         await start(inner, 1, slot=1, low_slot=1)
-        reading, limits = Admission(inner.database), {"studio": capacity(20, 5)}
+        reading, limits = QueuedJobs(inner.database), {"studio": capacity(20, 5)}
         now = await reading.used_slots(["studio"])
         whole = (await reading.queued(limits, now))["studio"]
         assert [job.job for job in whole] == [*range(4, 41, 4), 2, 3, 5, 6, 7, 9, 10, 11, 13]
@@ -160,7 +160,7 @@ class TestReading:
         await start(inner, 1, slot=2, low_slot=1)
         await accept(inner, 2, client="other", priority=1)
         await start(inner, 2, slot=7)
-        reading = Admission(inner.database)
+        reading = QueuedJobs(inner.database)
         assert await reading.used_slots(["studio", "other", "nobody"]) == {
             "studio": used([2], [1]),
             "other": used([7]),
@@ -176,7 +176,7 @@ class TestReading:
 
 async def go(inner: Core, limits: Capacity) -> list[AdmittedJob]:
     """A controller's round; those that the log took."""
-    reading = Admission(inner.database)
+    reading = QueuedJobs(inner.database)
     now = (await reading.used_slots(["studio"]))["studio"]
     queued = (await reading.queued({"studio": limits}, {"studio": now})).get("studio", [])
     return await propose(inner, admit(queued, now, capacity=limits))
@@ -228,12 +228,12 @@ class TestTwoControllers:
             await accept(inner, number, priority=LOW if number % 3 else HIGH)
         ended = 0
         while ended < 30:
-            now = (await Admission(inner.database).used_slots(["studio"]))["studio"]
-            queued = (await Admission(inner.database).queued({"studio": limits}, {"studio": now})).get("studio", [])
+            now = (await QueuedJobs(inner.database).used_slots(["studio"]))["studio"]
+            queued = (await QueuedJobs(inner.database).queued({"studio": limits}, {"studio": now})).get("studio", [])
             first = admit(queued, now, capacity=limits)
             second = admit(queued[1:], now, capacity=limits)
             await asyncio.gather(propose(inner, first), propose(other, second))
-            holding = (await Admission(inner.database).used_slots(["studio"]))["studio"]
+            holding = (await QueuedJobs(inner.database).used_slots(["studio"]))["studio"]
             assert len(holding.slots) == await counted(inner, JobState.STARTED) <= 3
             assert len(holding.low_slots) <= 2
             for (job,) in await inner.database.rows("SELECT id FROM job_view WHERE state = 1 ORDER BY id LIMIT 2"):
@@ -279,4 +279,4 @@ async def test_a_job_resumed_while_its_step_still_runs_keeps_its_slot_and_waits_
     await update(inner, 1, queue_state=JobState.QUEUED)
     await accept(inner, 2)
     assert [admitted.queued.job for admitted in await go(inner, capacity(2))] == [1]
-    assert (await Admission(inner.database).used_slots(["studio"]))["studio"] == used([1], [1])
+    assert (await QueuedJobs(inner.database).used_slots(["studio"]))["studio"] == used([1], [1])

@@ -11,13 +11,13 @@ from api.wiring.core import Core
 from domain.job.values import Severity
 from domain.kernel.mapper import EventMapper
 from projections.job.history import BEGINNING, JobHistory, LogLine
-from projections.job.log_lines import LONGEST_LINE, Line, Progress, write
-from projections.job.queue import Run
+from projections.job.log_lines import LONGEST_LINE, JobLogLine, Progress, write
+from projections.job.queue import QueuedRun
 from tests.conftest import NOON
 
 
-def line(message: str, *, job: int = 1, task: int = 1, hours: float = 0) -> Line:
-    return Line(job, task, Severity.INFO, message, NOON + timedelta(hours=hours))
+def line(message: str, *, job: int = 1, task: int = 1, hours: float = 0) -> JobLogLine:
+    return JobLogLine(job, task, Severity.INFO, message, NOON + timedelta(hours=hours))
 
 
 async def test_lines_are_kept_in_their_order(inner: Core) -> None:
@@ -30,7 +30,7 @@ async def test_lines_are_kept_in_their_order(inner: Core) -> None:
 @pytest.mark.parametrize("other", [1, 2])
 async def test_a_line_that_is_committed_later_is_not_lost_to_a_reader(inner: Core, other: int) -> None:
     """The first writer has drawn its number and waits for a row of the progress; a second one is not held up before it."""
-    history, progress = JobHistory(inner.database, EventMapper(inner.catalogue)), Progress(Run(1, 1, 1), 0.5, "")
+    history, progress = JobHistory(inner.database, EventMapper(inner.catalogue)), Progress(QueuedRun(1, 1, 1), 0.5, "")
     await write(inner.database, lines=[], progress=[progress])
     seen: list[str] = []
     cursor = BEGINNING
@@ -70,7 +70,7 @@ async def test_a_line_may_hold_anything(inner: Core) -> None:
 
 
 async def test_progress_is_that_of_the_latest_run(inner: Core) -> None:
-    first, second, other = Run(1, 1, 1), Run(1, 1, 2), Run(1, 2, 1)
+    first, second, other = QueuedRun(1, 1, 1), QueuedRun(1, 1, 2), QueuedRun(1, 2, 1)
     await write(
         inner.database, lines=[], progress=[Progress(first, 0.25, "a"), Progress(other, 0.5, "b"), Progress(first, 0.75, "c")]
     )
@@ -82,5 +82,5 @@ async def test_progress_is_that_of_the_latest_run(inner: Core) -> None:
 
 
 async def test_progress_is_never_beyond_its_ends(inner: Core) -> None:
-    await write(inner.database, lines=[], progress=[Progress(Run(1, 1, 1), 7.5, ""), Progress(Run(1, 2, 1), -1.0, "")])
+    await write(inner.database, lines=[], progress=[Progress(QueuedRun(1, 1, 1), 7.5, ""), Progress(QueuedRun(1, 2, 1), -1.0, "")])
     assert await inner.database.rows("SELECT fraction FROM job_progress ORDER BY task") == [(1.0,), (0.0,)]

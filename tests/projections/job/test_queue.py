@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from api.wiring.core import Core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import JobState, TaskPlan
 from projections.consumers.leases import shard_of
-from projections.job.queue import ReadyTask, Run, RunUnderWay, TaskQueue
+from projections.job.queue import QueuedRun, ReadyTask, RunUnderWay, TaskQueue
 from projections.job.view import SHARDS
 from tests.conftest import HandClock
 from tests.projections.feeding import do
@@ -38,7 +38,7 @@ async def alive(inner: Core, worker: str = WORKER, *, seconds: float = 60.0) -> 
     await inner.database.execute(statement, (worker, seconds))
 
 
-async def ready(queue: TaskQueue, shards: Collection[int] | None = None) -> list[Run]:
+async def ready(queue: TaskQueue, shards: Collection[int] | None = None) -> list[QueuedRun]:
     return [task.run for task in await queue.first(shards)]
 
 
@@ -46,11 +46,11 @@ class TestReady:
     async def test_a_ready_task_has_the_number_of_its_next_run(self, inner: Core) -> None:
         await started(inner, 1, client="studio")
         shard = shard_of("1", SHARDS)
-        assert await work(inner).first() == [ReadyTask(Run(1, 1, 1), False, shard, 5, 0.0, "studio", "")]
+        assert await work(inner).first() == [ReadyTask(QueuedRun(1, 1, 1), False, shard, 5, 0.0, "studio", "")]
         await begin(inner, 1)
         assert await work(inner).first() == []
         await fail(inner, 1)
-        assert await ready(work(inner)) == [Run(1, 1, 2)]
+        assert await ready(work(inner)) == [QueuedRun(1, 1, 2)]
 
     async def test_the_most_urgent_first_then_the_oldest(self, inner: Core) -> None:
         for number, priority in ((1, 5), (2, 9), (3, 1), (4, 5)):
@@ -62,16 +62,16 @@ class TestReady:
         await started(inner, 1, *THREE)
         await begin(inner, 1)
         await complete(inner, 1)
-        assert await ready(TaskQueue(inner.database, "windows_capture")) == [Run(1, 3, 1)]
-        assert await ready(work(inner)) == [Run(1, 2, 1)]
+        assert await ready(TaskQueue(inner.database, "windows_capture")) == [QueuedRun(1, 3, 1)]
+        assert await ready(work(inner)) == [QueuedRun(1, 2, 1)]
 
     async def test_only_of_the_shards_or_the_jobs_that_are_asked_for(self, inner: Core) -> None:
         for number in range(1, 20):
             await started(inner, number)
         mine = {shard_of("7", SHARDS), shard_of("8", SHARDS)}
-        expected = [Run(number, 1, 1) for number in range(1, 20) if shard_of(str(number), SHARDS) in mine]
+        expected = [QueuedRun(number, 1, 1) for number in range(1, 20) if shard_of(str(number), SHARDS) in mine]
         assert await ready(work(inner), mine) == expected
-        assert await ready(work(inner), ALL) == await ready(work(inner)) == [Run(number, 1, 1) for number in range(1, 20)]
+        assert await ready(work(inner), ALL) == await ready(work(inner)) == [QueuedRun(number, 1, 1) for number in range(1, 20)]
         assert await ready(work(inner), ()) == []
         assert {task.run.job for task in await work(inner).of_jobs([3, 9, 99])} == {3, 9}
         assert await work(inner).of_jobs([]) == []
@@ -90,9 +90,9 @@ class TestReady:
     async def test_a_retry_says_when_it_is_due(self, inner: Core) -> None:
         await started(inner, 1)
         await begin(inner, 1)
-        await fail(inner, 1, retries=Retries(3, timedelta(hours=1)))
+        await fail(inner, 1, retries=RetryPolicy(3, timedelta(hours=1)))
         [task] = await work(inner).first()
-        assert task.run == Run(1, 1, 2)
+        assert task.run == QueuedRun(1, 1, 2)
         assert 3500 < task.due_in <= 3600
 
     async def test_a_task_without_a_time_does_not_wait_for_the_clock_of_its_writer(self, inner: Core, clock: HandClock) -> None:
@@ -112,7 +112,7 @@ class TestPublishing:
         rows(database_url, "UPDATE job_workers SET until = clock_timestamp() - interval '1 second' RETURNING 1")
         assert await work(inner).lost() == [], "nothing is lost that is decided"
         [task] = await work(inner).first()
-        assert (task.run, task.publishing) == (Run(1, 1, 1), True)
+        assert (task.run, task.publishing) == (QueuedRun(1, 1, 1), True)
 
     async def test_also_while_its_job_is_paused_but_not_when_it_is_broken(self, inner: Core) -> None:
         for number in (1, 2):
@@ -121,7 +121,7 @@ class TestPublishing:
             await commit(inner, number)
         await update(inner, 1, queue_state=JobState.PAUSED)
         await update(inner, 2, queue_state=JobState.BROKEN)
-        assert await ready(work(inner)) == [Run(1, 1, 1)]
+        assert await ready(work(inner)) == [QueuedRun(1, 1, 1)]
 
 
 class TestLost:
@@ -131,7 +131,7 @@ class TestLost:
         await begin(inner, 1)
         await started(inner, 2)
         windows = TaskQueue(inner.database, "windows_capture")
-        assert await windows.lost() == [RunUnderWay(Run(1, 1, 1), "studio", "")]
+        assert await windows.lost() == [RunUnderWay(QueuedRun(1, 1, 1), "studio", "")]
         assert await windows.lost(limit=0) == []
 
     async def test_rows_of_a_worker_with_a_lease_are_left_out(self, inner: Core) -> None:
@@ -149,10 +149,10 @@ class TestLost:
         async with asyncio.timeout(60):
             while not lost_runs:
                 lost_runs = await work(inner).lost()
-        assert [lost_run.run for lost_run in lost_runs] == [Run(1, 1, 1)]
+        assert [lost_run.run for lost_run in lost_runs] == [QueuedRun(1, 1, 1)]
         assert await work(inner).first() == [], "it is for the job to say that the run is lost"
         await do(inner, Job.expire_lease.on(1, 1, run=1, retries=AT_ONCE))
-        assert await ready(work(inner)) == [Run(1, 1, 2)]
+        assert await ready(work(inner)) == [QueuedRun(1, 1, 2)]
         assert await work(inner).lost() == []
 
     async def test_the_runs_of_a_worker_as_the_log_has_them(self, inner: Core) -> None:
@@ -161,7 +161,7 @@ class TestLost:
             await begin(inner, number)
         await commit(inner, 2)
         await complete(inner, 3)
-        assert [task.run for task in await work(inner).of_worker(WORKER)] == [Run(1, 1, 1), Run(2, 1, 1)]
+        assert [task.run for task in await work(inner).of_worker(WORKER)] == [QueuedRun(1, 1, 1), QueuedRun(2, 1, 1)]
         assert await work(inner).of_worker("another") == []
 
 
@@ -174,6 +174,6 @@ class TestPresent:
         await update(inner, 3, queue_state=JobState.BROKEN)
         await update(inner, 4, queue_state=JobState.PAUSED)
         await complete(inner, 5)
-        runs = [Run(number, 1, 1) for number in range(1, 7)]
-        assert await work(inner).present(runs) == {Run(1, 1, 1), Run(2, 1, 1), Run(4, 1, 1)}
-        assert await work(inner).present([Run(1, 1, 2)]) == set()
+        runs = [QueuedRun(number, 1, 1) for number in range(1, 7)]
+        assert await work(inner).present(runs) == {QueuedRun(1, 1, 1), QueuedRun(2, 1, 1), QueuedRun(4, 1, 1)}
+        assert await work(inner).present([QueuedRun(1, 1, 2)]) == set()

@@ -23,8 +23,8 @@ from projections.kernel.database.connection import Connection
 from projections.kernel.database.database import Database
 from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
-from projections.log.statement import EventRow, WriteSet
-from projections.record.queries import Links
+from projections.log.statement import LogRow, WriteSet
+from projections.record.queries import LinkUsers
 from tests.platform.waiting import pauses
 from tests.postgres import asked
 
@@ -32,8 +32,8 @@ SOCKET = ".s.PGSQL.5432"
 _DONE = b"SELECT 1\0"  # the tag that PostgreSQL ends an append's answer with
 
 
-def event(stream: str, version: int = 1, *, state: bytes = b"{}", metadata: str = "{}", topic: str = "test.happened") -> EventRow:
-    return EventRow.of(stream=stream, version=version, topic=topic, event_id=uuid4(), state=state, metadata=metadata)
+def event(stream: str, version: int = 1, *, state: bytes = b"{}", metadata: str = "{}", topic: str = "test.happened") -> LogRow:
+    return LogRow.of(stream=stream, version=version, topic=topic, event_id=uuid4(), state=state, metadata=metadata)
 
 
 def write_of(stream: str, version: int = 1, *, claims: Sequence[Claim] = (), releases: Sequence[Claim] = ()) -> WriteSet:
@@ -109,7 +109,7 @@ def interrupted(core: Core, before: Callable[[], Awaitable[None]]) -> CommandExe
         core.streams,
         mapper=EventMapper(core.catalogue),
         views=core.views,
-        users=Links(core.database),
+        users=LinkUsers(core.database),
         clock=core.clock,
     )
 

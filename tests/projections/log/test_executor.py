@@ -26,7 +26,7 @@ from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.streams import SNAPSHOT_EVERY, Streams
 from projections.log.weighed import NOTHING
-from projections.record.queries import Links
+from projections.record.queries import LinkUsers
 from tests.projections.log.helpers import appenders, interrupted, log_locked, logged, rows, until, whole
 
 ME = Cause.by("tester")
@@ -246,7 +246,7 @@ async def test_no_more_bytes_of_aggregates_are_kept_than_allowed_and_the_least_u
         streams,
         mapper=mapper,
         views=inner.views,
-        users=Links(inner.database),
+        users=LinkUsers(inner.database),
         clock=inner.clock,
         cache=3 * NOTHING + 2700,
     )

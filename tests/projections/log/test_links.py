@@ -18,7 +18,7 @@ from domain.record.kinds.category import Category
 from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.room import Room
 from domain.record.record import RegisterRecord
-from projections.record.queries import Links, User
+from projections.record.queries import LinkUsers, User
 from tests.projections.feeding import do, event, record, room, tag
 from tests.projections.log.helpers import rows, whole
 
@@ -72,18 +72,18 @@ async def test_a_target_with_links_cannot_be_deleted(inner: Core, database_url: 
     assert list(refused.value.users) == [f"event {key} 'Final'"]
     assert refused.value.rule == f"cannot delete: it is used by event {key} 'Final'"
     assert whole(database_url) == 2
-    assert await Links(inner.database).users_of([f"room:{hall}"]) == [User("event", str(key), "Final")]
+    assert await LinkUsers(inner.database).users_of([f"room:{hall}"]) == [User("event", str(key), "Final")]
 
 
 async def test_users_of_every_kind_are_named(inner: Core) -> None:
     news = await record(inner, Category, 31, name="News", label="news")
     await record(inner, CategoryProperty, 41, owner_id=news, category="a", key="b")
     await event(inner, 1, category_ids=(news,), title="Final")
-    users = await Links(inner.database).users_of([f"category:{news}"])
+    users = await LinkUsers(inner.database).users_of([f"category:{news}"])
     assert users == [User("category_property", str(UUID(int=41)), ""), User("event", str(UUID(int=1)), "Final")]
     fallen = [f"category:{news}", f"category_property:{UUID(int=41)}"]
-    assert await Links(inner.database).users_of(fallen) == users[1:]
-    assert await Links(inner.database).users_of(fallen, limit=1) == users[1:]
+    assert await LinkUsers(inner.database).users_of(fallen) == users[1:]
+    assert await LinkUsers(inner.database).users_of(fallen, limit=1) == users[1:]
 
 
 async def test_aggregates_deleted_together_may_link_to_each_other(inner: Core, database_url: str) -> None:

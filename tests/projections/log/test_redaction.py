@@ -16,7 +16,7 @@ from projections.audit.seals import partitions, seal_full
 from projections.audit.stored_log import StoredLog
 from projections.audit.verify import Verification, verify
 from projections.log.append import Appender
-from projections.log.statement import EventRow, WriteSet
+from projections.log.statement import LogRow, WriteSet
 from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import process_on
 from tests.projections.log.helpers import event, rows
@@ -25,7 +25,7 @@ _SECRET = "Ilse Müller"
 _SHOWN = "SELECT position, state, metadata::text, octet_length(salt) FROM events ORDER BY 1"
 
 
-def named(stream: str, version: int = 1) -> EventRow:
+def named(stream: str, version: int = 1) -> LogRow:
     return event(
         stream, version, state=json.dumps({"title": _SECRET}).encode(), metadata=json.dumps({"actor": f"{_SECRET} {version}"})
     )

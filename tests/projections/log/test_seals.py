@@ -15,7 +15,7 @@ import pytest
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
 from projections.audit.chain import LogDamaged
-from projections.audit.partition_file import FileDamaged, Header, export, verify_file
+from projections.audit.partition_file import FileDamaged, PartitionHeader, export, verify_file
 from projections.audit.seals import LogPartition, partitions, seal_full
 from projections.audit.stored_log import StoredLog
 from projections.audit.verify import Extent, Verification, verify
@@ -39,7 +39,7 @@ def log_partitions(url: str) -> list[LogPartition]:
         return partitions(stored)
 
 
-def exported(url: str, path: Path, *, number: int) -> Header:
+def exported(url: str, path: Path, *, number: int) -> PartitionHeader:
     with StoredLog.connected(url, purpose="test") as stored:
         sealed_partitions = partitions(stored)
         before = sealed_partitions[number - 1].seal if number else None

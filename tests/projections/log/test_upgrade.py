@@ -25,7 +25,7 @@ from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from projections.record.queries import Links
+from projections.record.queries import LinkUsers
 from tests.projections.feeding import as_superuser, table
 from tests.projections.log.helpers import until
 
@@ -70,7 +70,7 @@ class Process:
             Streams(self.database, mapper),
             mapper=mapper,
             views=self.views,
-            users=Links(self.database),
+            users=LinkUsers(self.database),
             clock=inner.clock,
         )
         self.running = RunningBuild(self.database, build=build, end=lambda: None)

@@ -13,7 +13,7 @@ import pytest
 from api.wiring.core import Core
 from projections.kernel.database.database import Database, Pool
 from projections.kernel.database.primary import Primary
-from projections.webhook.queries import Backlog, DeliveryFilter, DeliveryQueries, DeliveryState
+from projections.webhook.queries import DeliveryFilter, DeliveryQueries, DeliveryState, PendingCounts
 from tests.api.media.webhook.deliveries_given import FINAL, Deliveries
 from tests.projections.webhook.finishing import finishing
 
@@ -78,7 +78,7 @@ async def test_a_page_is_read_backward_in_an_index(
 
 async def test_a_backlog_counts_pending_and_due_deliveries(inner: Core) -> None:
     deliveries = DeliveryQueries(inner.database)
-    assert await deliveries.backlog() == Backlog(0, 0, 0.0, 0)
+    assert await deliveries.backlog() == PendingCounts(0, 0, 0.0, 0)
     given = Deliveries(inner, HOOK)
     await given.make(1, 2, 3, 4)
     await given.finish(4)

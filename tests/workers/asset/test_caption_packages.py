@@ -15,7 +15,7 @@ from domain.asset.values import CaptionKind
 from domain.kernel.command import Command
 from domain.kernel.media_files import MediaFile
 from domain.kernel.ports import Invocation
-from projections.asset.queries import AssetQueries, CaptionTexts
+from projections.asset.queries import AssetQueries, StoredCaptionTexts
 from tests.workers.media.captions.test_tracks import MANIFEST, MASTER
 from workers.adapters.media_directory import MediaDirectory
 from workers.asset.caption_packages import CaptionPackages
@@ -48,7 +48,9 @@ def packages(media_root: Path) -> Path:
 
 
 def packaging(inner: Core, files: MediaDirectory) -> CaptionPackages:
-    return CaptionPackages(inner.database, CaptionAnswers(CaptionTexts(inner.database), AssetQueries(inner.database)), files=files)
+    return CaptionPackages(
+        inner.database, CaptionAnswers(StoredCaptionTexts(inner.database), AssetQueries(inner.database)), files=files
+    )
 
 
 async def given(inner: Core, *commands: Command[Any]) -> None:

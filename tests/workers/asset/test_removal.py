@@ -17,8 +17,8 @@ from domain.job.values import Output
 from domain.kernel.errors import Unavailable
 from domain.kernel.media_files import MediaFile, MediaFiles
 from domain.kernel.ports import Executor, Invocation, Outcome
-from projections.asset.queries import AssetQueries, CaptionTexts
-from projections.job.queue import Run
+from projections.asset.queries import AssetQueries, StoredCaptionTexts
+from projections.job.queue import QueuedRun
 from tests.api.asking import topics
 from tests.conftest import NOON
 from tests.projections.feeding import do
@@ -34,7 +34,7 @@ from workers.media.captions.tracks import TextTrack, in_manifest, in_playlist
 EVENT, KEY, OTHER = UUID(int=1), UUID(int=7), UUID(int=8)
 PATH = f"{EVENT}/assets/goal.jpg"
 OUTPUT = Output(path="image.jpg", name=PATH, size=4, sha256="00")
-RUN = Run(17, 1, 1)
+RUN = QueuedRun(17, 1, 1)
 
 
 class Interrupted:
@@ -52,7 +52,7 @@ class Interrupted:
 
 
 def packages(inner: Core, root: Path) -> CaptionPackages:
-    answers = CaptionAnswers(CaptionTexts(inner.database), AssetQueries(inner.database))
+    answers = CaptionAnswers(StoredCaptionTexts(inner.database), AssetQueries(inner.database))
     return CaptionPackages(inner.database, answers, files=MediaDirectory(root))
 
 
@@ -143,7 +143,7 @@ async def test_a_text_track_of_the_source_goes_alone(inner: Core, media_root: Pa
         assert (folder / name / "master.m3u8").read_text() == in_playlist(MASTER, others, folder=FOUND)
         assert (folder / name / "manifest.mpd").read_bytes() == in_manifest(MANIFEST, others, folder=FOUND)
     assert sorted(file.name for file in (folder / FOUND).iterdir()) == sorted(name.rpartition("/")[2] for name in others[0].files)
-    answers = CaptionAnswers(CaptionTexts(inner.database), AssetQueries(inner.database))
+    answers = CaptionAnswers(StoredCaptionTexts(inner.database), AssetQueries(inner.database))
     assert [(entry.file, entry.kind, entry.name) for entry in await answers.removed(str(EVENT))] == [
         (tracks[0].file, tracks[0].kind, "a")
     ]

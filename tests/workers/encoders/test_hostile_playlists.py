@@ -121,7 +121,7 @@ def test_a_manifest_lists_so_many_segments_at_most_over_all_periods(
 def test_a_time_of_day_that_durations_cannot_be_added_to_is_none(date_time: str) -> None:
     text = f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXT-X-PROGRAM-DATE-TIME:{date_time}\n#EXTINF:9,\na.ts"
     parsed = hls.parse(text.encode(), URL)
-    assert isinstance(parsed, hls.MediaPlaylist)
+    assert isinstance(parsed, hls.CapturedPlaylist)
     assert parsed.entries[0].time is None
 
 

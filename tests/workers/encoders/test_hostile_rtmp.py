@@ -16,16 +16,16 @@ from tests.properties.bounds import MIB, bounded
 from tests.workers.pushes.rtmp_receiver import _message
 from workers.adapters.encoders.amf import decode, encode
 from workers.adapters.encoders.point import NotSent
-from workers.adapters.encoders.rtmp import Publication, Target, _ChunkReader
+from workers.adapters.encoders.rtmp import RtmpPublication, RtmpTarget, _ChunkReader
 
 PATIENCE = 60
-TARGET = Target("rtmp://target.test", "live", "key")
+TARGET = RtmpTarget("rtmp://target.test", "live", "key")
 HANDSHAKE = b"\3" + bytes(2 * 1536)
 CONNECTED = HANDSHAKE + _message("_result", 1.0, None, {})
 
 
 @asynccontextmanager
-async def answering(message: bytes, *, endless: bytes = b"") -> AsyncIterator[Publication]:
+async def answering(message: bytes, *, endless: bytes = b"") -> AsyncIterator[RtmpPublication]:
     """A server that says this whatever it is told, takes nothing, and goes on with `endless`."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -44,7 +44,7 @@ async def answering(message: bytes, *, endless: bytes = b"") -> AsyncIterator[Pu
     ours.connect(listening.getsockname())
     reader, writer = await asyncio.open_connection(sock=ours)
     try:
-        yield Publication(reader, writer)
+        yield RtmpPublication(reader, writer)
     finally:
         writer.transport.abort()
         server.close()

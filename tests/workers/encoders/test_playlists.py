@@ -18,7 +18,7 @@ from workers.adapters.encoders.playlists import MediaPlaylist
 from workers.adapters.encoders.point import WINDOW, Sending
 from workers.adapters.encoders.tracks import Segment, Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
-from workers.media.cmaf import Header
+from workers.media.cmaf import CmafHeader
 from workers.origin.incoming_playlist import IncomingPlaylist, read_playlist
 from workers.origin.limits import LONGEST_WINDOW, MOST_PLAYLIST
 
@@ -84,7 +84,7 @@ async def test_a_window_is_told_as_far_as_the_origin_takes_it_and_the_newest_seg
     sending = Sending(
         7, lambda: True, lambda url: {"Authorization": "Bearer a"} if url.startswith(own) else {}, 20.0, 7_200, 10 * LONGEST_WINDOW
     )
-    track = Track(TrackPlan("v0", 1000), Header(b"header", 1000, "avc1.42c01e", b""))
+    track = Track(TrackPlan("v0", 1000), CmafHeader(b"header", 1000, "avc1.42c01e", b""))
     for name, listed in (("own", 3), ("other", 5)):
         point = HlsPoint(PointPlan(0, 0, receiver.point(name)), sending, client=client)
         point.begin([track])

@@ -12,27 +12,27 @@ from tests.contract.encoder.conftest import client
 from tests.projections.log.helpers import until
 from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
 from workers.adapters.encoders.point import Sending
-from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.adapters.encoders.rtmp_point import _OVERHEAD, LATE, MOST_BUFFERED, Interleaved, RtmpPoint, Tag
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
-from workers.media.cmaf import Fragment, Header, Sample
+from workers.media.cmaf import CmafFragment, CmafHeader, CmafSample
 
 __all__ = ["client"]
-PICTURE = Track(TrackPlan("v0", 1000), Header(b"", 1000, "avc1.42c01e", b"v"))
-SOUND = Track(TrackPlan("a0", 1000, audio=AudioInput(id="0")), Header(b"", 1000, "mp4a.40.2", b"a"))
+PICTURE = Track(TrackPlan("v0", 1000), CmafHeader(b"", 1000, "avc1.42c01e", b"v"))
+SOUND = Track(TrackPlan("a0", 1000, audio=AudioInput(id="0")), CmafHeader(b"", 1000, "mp4a.40.2", b"a"))
 BEGIN = 1_790_000_000
 SIZE = 100
 
 
-def half_second(track: Track, number: int, *, key: bool = True, size: int = SIZE) -> Queued:
+def half_second(track: Track, number: int, *, key: bool = True, size: int = SIZE) -> QueuedFragment:
     """The fragment with this number since `BEGIN`: five samples."""
-    samples = [Sample(size, 100, 0, key and each == 0) for each in range(5)]
-    return Queued(track, Fragment(BEGIN * 1000 + number * 500, 500, bytes(5 * size), samples))
+    samples = [CmafSample(size, 100, 0, key and each == 0) for each in range(5)]
+    return QueuedFragment(track, CmafFragment(BEGIN * 1000 + number * 500, 500, bytes(5 * size), samples))
 
 
-def sent(order: Interleaved, *fragments: Queued) -> list[Tag]:
+def sent(order: Interleaved, *fragments: QueuedFragment) -> list[Tag]:
     return [tag for each in fragments for tag in order.add(each)]
 
 
@@ -40,7 +40,7 @@ def times(tags: list[Tag], kind: int) -> list[int]:
     return [time for time, each, _ in tags if each == kind]
 
 
-def both(numbers: range) -> list[Queued]:
+def both(numbers: range) -> list[QueuedFragment]:
     return [half_second(track, number) for number in numbers for track in (PICTURE, SOUND)]
 
 

@@ -26,7 +26,7 @@ from projections.provision.queries import ProvisionQueries
 from projections.publishing_point import points
 from projections.publishing_point.points import ChannelPointsReader
 from projections.publishing_point.queries import PointStates
-from projections.publishing_point.samples import CONSUMER, LiveChannel, Sample, Samples
+from projections.publishing_point.samples import CONSUMER, LiveChannel, PointSample, Samples
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_channel
@@ -268,7 +268,7 @@ async def test_two_members_share_the_points_and_a_second_one_goes_on(
 async def test_a_stop_gives_the_shards_back_where_the_last_samples_cannot_be_written(
     inner: Core, outbound: GuardedClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(samples: Sequence[Sample]) -> None:
+    async def away(samples: Sequence[PointSample]) -> None:
         raise Unavailable("the database does not answer")
 
     member = prober(inner, outbound)

@@ -14,7 +14,7 @@ import pytest
 from tests.workers.job.hosting import Listener, order
 from tests.workers.job.streamed import Streamed
 from workers.job.media_paths import MediaPaths
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -42,7 +42,7 @@ class Studio:
         run: int = 1,
         previous_run: int | None = None,
         **given: Any,
-    ) -> Finished | Failed:
+    ) -> Finished | StepFailure:
         if previous_run is None:
             for earlier in (self.root / ".jobs").glob("*"):  # processes keep the directory itself
                 shutil.rmtree(earlier)

@@ -22,7 +22,7 @@ from domain.kernel.encryption import IngestKeys
 from domain.kernel.ports import Invocation
 from domain.record.kinds.setting import Setting
 from domain.record.record import RegisterRecord
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.platform.waiting import pauses
 from tests.wired import container
 from workers.adapters.outbound_guard import Network
@@ -60,7 +60,7 @@ class Engine:
     """An engine, with methods for tests."""
 
     inner: Core
-    numbers: JobNumbers
+    numbers: JobNumberSequence
 
     async def accept(self, workflow: str, *, client: str = "admin", priority: int = 5, **parameters: Any) -> int:
         number = await self.numbers.draw()

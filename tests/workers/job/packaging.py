@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from tests.workers.job.counted import tool
 from tests.workers.job.hosting import Listener, order
 from workers.job.caption_answers import FindTracks, no_tracks
 from workers.job.content_protection import FindProtection, unprotected
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.registry import builtin
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.stream_starts import FindStart, no_starts
@@ -36,7 +36,7 @@ async def run(
     listener: Listener | None = None,
     after: Mapping[str, Callable[[], object]] = NOTHING,
     **parameters: Any,
-) -> Results | Failed:
+) -> Results | StepFailure:
     """Run a workflow, and return the metadata of all steps, or the outcome of the first one that failed.
 
     `after` holds functions that are called after the steps of these names.
@@ -52,9 +52,9 @@ async def run(
             ended = await hosts.run(
                 wanted, listener or Listener(), protection=protection, starts=starts, tracks=tracks, removed=removed
             )
-            if isinstance(ended, Failed):
+            if isinstance(ended, StepFailure):
                 return ended
-            await workspaces.publish(Run(wanted.job, wanted.task, wanted.run), ended.outputs, client=wanted.client)
+            await workspaces.publish(QueuedRun(wanted.job, wanted.task, wanted.run), ended.outputs, client=wanted.client)
             results[task.name] = ended.result.metadata
             after.get(task.name, lambda: None)()
     finally:

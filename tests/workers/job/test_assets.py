@@ -13,7 +13,7 @@ import pytest
 from tests.workers.job.counted import film, numbers, probed, tool
 from tests.workers.job.hosting import Listener, order
 from tests.workers.job.sources import HDR, ffmpeg
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -114,7 +114,9 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
     await made.stop()
 
 
-async def ended(hosts: StepProcessPool, workflow: str, *, listener: Listener | None = None, **wanted: Any) -> Finished | Failed:
+async def ended(
+    hosts: StepProcessPool, workflow: str, *, listener: Listener | None = None, **wanted: Any
+) -> Finished | StepFailure:
     given = {"source": "film.mp4", "name": f"assets/{workflow}", **wanted}
     return await hosts.run(order("make", workflow=workflow, **given), listener or Listener())
 
@@ -238,14 +240,14 @@ async def test_a_filter_comes_before_the_choice_of_the_highest_and_lets_somethin
     clip = await made(hosts, root, "asset_video", **given, filter='type=="audio" || height<96')
     assert [stream.get("height") for stream in probed(clip)["streams"]] == [48, None]
     nothing = await ended(hosts, "asset_video", **given, filter="height>96")
-    assert nothing == Failed("film/film.mp4 has no track that passes the filter.", final=True)
+    assert nothing == StepFailure("film/film.mp4 has no track that passes the filter.", final=True)
 
 
 @pytest.mark.parametrize("source", ["film.mkv", "film.avi", "film.ts"])
 async def test_a_clip_is_copied_from_mp4_only(hosts: StepProcessPool, source: str) -> None:
     refused = await ended(hosts, "asset_video", source=source, start="00:00:01.480", end="00:00:02.000")
     reason = f"A clip is copied from an MP4 file only, and film/{source} is none; a frame accurate clip can be made of it."
-    assert refused == Failed(reason, final=True)
+    assert refused == StepFailure(reason, final=True)
 
 
 @pytest.mark.parametrize("accurate", [True, False])
@@ -306,9 +308,11 @@ async def test_a_gif_has_at_least_one_frame(hosts: StepProcessPool, root: Path, 
 
 async def test_a_picture_that_cannot_be_decoded_is_refused_in_a_sentence(hosts: StepProcessPool) -> None:
     refused = await ended(hosts, "asset_gif", source="damaged.mp4", start="00:00:02.040", end="00:00:02.240")
-    assert refused == Failed("The picture of film/damaged.mp4 cannot be decoded from 00:00:02.040 to 00:00:02.240.", final=True)
+    assert refused == StepFailure(
+        "The picture of film/damaged.mp4 cannot be decoded from 00:00:02.040 to 00:00:02.240.", final=True
+    )
     refused = await ended(hosts, "asset_image", source="damaged.mp4", time="00:00:02.040")
-    assert refused == Failed("The picture of film/damaged.mp4 at 00:00:02.040 cannot be decoded.", final=True)
+    assert refused == StepFailure("The picture of film/damaged.mp4 at 00:00:02.040 cannot be decoded.", final=True)
 
 
 @pytest.mark.parametrize(
@@ -352,22 +356,22 @@ async def test_an_asset_carries_nothing_of_its_source_but_tracks(
     ],
 )
 async def test_what_cannot_be_made_fails_with_a_sentence(hosts: StepProcessPool, wanted: dict[str, Any], reason: str) -> None:
-    assert await ended(hosts, "asset_image", **{"time": "00:00:00", **wanted}) == Failed(reason, final=True)
+    assert await ended(hosts, "asset_image", **{"time": "00:00:00", **wanted}) == StepFailure(reason, final=True)
 
 
 @pytest.mark.parametrize("source", ["empty.mp4", "half.mp4", "playlist.mp4", "concat.mp4"])
 async def test_hostile_files_are_refused_without_a_path_of_ours(hosts: StepProcessPool, root: Path, source: str) -> None:
     refused = await ended(hosts, "asset_image", source=source, time="00:00:00")
-    assert isinstance(refused, Failed)
+    assert isinstance(refused, StepFailure)
     assert refused.final
     assert str(root) not in refused.reason
 
 
 async def test_a_clip_past_the_end_or_backwards_is_refused(hosts: StepProcessPool) -> None:
     late = await ended(hosts, "asset_video", start="00:00:03.000", end="00:00:04.100")
-    assert late == Failed("00:00:04.100 is past the end of film/film.mp4.", final=True)
+    assert late == StepFailure("00:00:04.100 is past the end of film/film.mp4.", final=True)
     back = await ended(hosts, "asset_gif", start="00:00:03.000", end="00:00:03.000")
-    assert back == Failed("The end of the clip is not after its start.", final=True)
+    assert back == StepFailure("The end of the clip is not after its start.", final=True)
 
 
 async def test_progress_is_shown(hosts: StepProcessPool) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from domain.job.values import Output
 from domain.kernel.errors import Unavailable
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from projections.kernel.sizes import MIB
 from tests.projections.log.helpers import until
 from tests.s3 import client, new_bucket
@@ -30,7 +30,7 @@ from workers.job.workspaces import OutputMissing, Workspaces
 from workers.ports.buckets import BucketAddress, Completion
 from workers.ports.outbound import DownloadLimits
 
-RUN = Run(7, 2, 1)
+RUN = QueuedRun(7, 2, 1)
 
 
 class Away(S3Bucket):
@@ -82,7 +82,7 @@ class Machine:
         local = Workspaces(self.root)
         self.files = BucketWorkspaces(local, self.store, inputs=self.inputs, clock=lambda: self.clock, again_seconds=0.01)
 
-    def make(self, name: str, content: bytes, *, run: Run = RUN, declared: bytes | None = None) -> Output:
+    def make(self, name: str, content: bytes, *, run: QueuedRun = RUN, declared: bytes | None = None) -> Output:
         path = name.replace("/", "-")
         folder = MediaPaths(self.root, run.job).workspace(run.task, run.run)
         folder.mkdir(parents=True, exist_ok=True)

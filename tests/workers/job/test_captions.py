@@ -9,7 +9,7 @@ import pytest
 
 from tests.workers.job.hosting import Listener
 from tests.workers.job.packaging import published, run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -34,7 +34,7 @@ async def test_a_text_becomes_the_files_of_a_track(hosts: tuple[StepProcessPool,
     (root / "in/a.srt").write_bytes(SRT.encode("latin-1"))
     listener = Listener()
     made = await run(pool, root, "captions", name=NAME, file="in/a.srt", listener=listener)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert made["convert"] == {"format": "SRT", "cues": 2, "first": 1.0, "last": 7.0}
     assert published(root) == {
         "metadata.json",
@@ -64,15 +64,17 @@ async def test_what_cannot_be_used_fails_for_good(hosts: tuple[StepProcessPool, 
     pool, root = hosts
     (root / "film/metadata.json").write_text('{"duration": 13.5}')
     (root / "in/b.srt").write_text(text)
-    assert await run(pool, root, "captions", name=NAME, file="in/b.srt") == Failed(sentence, final=True)
+    assert await run(pool, root, "captions", name=NAME, file="in/b.srt") == StepFailure(sentence, final=True)
 
 
 async def test_a_file_that_is_not_there(hosts: tuple[StepProcessPool, Path]) -> None:
     pool, root = hosts
-    assert await run(pool, root, "captions", name=NAME, file="in/none.srt") == Failed("There is no file in/none.srt.", final=True)
+    assert await run(pool, root, "captions", name=NAME, file="in/none.srt") == StepFailure(
+        "There is no file in/none.srt.", final=True
+    )
 
 
 async def test_a_text_that_is_not_kept_any_more(hosts: tuple[StepProcessPool, Path]) -> None:
     pool, root = hosts
     ended = await run(pool, root, "captions", name=NAME, sent="0f8fad5b-d9cb-469f-a165-70867728950e")
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, StepFailure)

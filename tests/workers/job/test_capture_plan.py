@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from tests.workers.job.streamed import BEGAN, playlist
 from workers.job.workflows.capture import hls
 from workers.job.workflows.capture.hls_track import HlsTrack
-from workers.job.workflows.capture.plan import TOLERANCE, Gap, Plan, Used, plan
-from workers.job.workflows.capture.segments import Resource, Segment, SourceFault
+from workers.job.workflows.capture.plan import TOLERANCE, CaptureGap, CapturePlan, Used, plan
+from workers.job.workflows.capture.segments import CapturedSegment, MediaResource, SourceFault
 
 URL = "http://origin.example/live/i.m3u8"
 NOON = BEGAN.timestamp()
 
 
-def line(source: int, *, at: Sequence[float], lasts: float = 2.0) -> list[Segment]:
-    return [Segment(source, "main", 0, number, Resource(f"{number}"), begin, lasts) for number, begin in enumerate(at)]
+def line(source: int, *, at: Sequence[float], lasts: float = 2.0) -> list[CapturedSegment]:
+    return [CapturedSegment(source, "main", 0, number, MediaResource(f"{number}"), begin, lasts) for number, begin in enumerate(at)]
 
 
-def spans(recording_plan: Plan) -> list[tuple[int | None, float, float]]:
+def spans(recording_plan: CapturePlan) -> list[tuple[int | None, float, float]]:
     return [
         (item.segment.source, item.segment.at, item.until) if isinstance(item, Used) else (None, item.begin, item.end)
         for item in recording_plan.items
@@ -85,17 +85,19 @@ def test_the_segment_after_the_end_is_the_tail() -> None:
 def test_a_plan_covers_its_time_in_order(sources: list[list[tuple[float, float]]], start: float, lasts: float) -> None:
     """The property holds for any list of sources, with pauses and durations of segments: every moment is in a segment or a gap, and
     a gap is a span for which no source has a segment."""
-    listed: dict[int, list[Segment]] = {}
+    listed: dict[int, list[CapturedSegment]] = {}
     for source, segments in enumerate(sources, 1):
         cursor = 0.0
         for number, (pause, length) in enumerate(segments):
-            listed.setdefault(source, []).append(Segment(source, "main", 0, number, Resource(""), cursor + pause, length))
+            listed.setdefault(source, []).append(
+                CapturedSegment(source, "main", 0, number, MediaResource(""), cursor + pause, length)
+            )
             cursor += pause + length
     recording_plan = plan(listed, start=start, end=start + lasts)
     assert recording_plan.complete
     cursor = start
     for item in recording_plan.items:
-        begin, end = (item.begin, item.end) if isinstance(item, Gap) else (item.segment.at, item.segment.end)
+        begin, end = (item.begin, item.end) if isinstance(item, CaptureGap) else (item.segment.at, item.segment.end)
         rounded = item.segment.lasts if isinstance(item, Used) else 0.0
         assert begin <= cursor + max(TOLERANCE, rounded / 2)
         cursor = max(cursor, end)
@@ -110,7 +112,7 @@ def test_a_plan_covers_its_time_in_order(sources: list[list[tuple[float, float]]
 
 def update(track: HlsTrack, body: bytes) -> bool:
     parsed = hls.parse(body, URL)
-    assert isinstance(parsed, hls.MediaPlaylist)
+    assert isinstance(parsed, hls.CapturedPlaylist)
     return track.update(parsed)
 
 
@@ -197,7 +199,7 @@ def test_a_playlist_that_would_be_captured_wrongly_is_refused(lines: str, reason
 
 def test_a_url_that_cannot_be_read_is_refused() -> None:
     parsed = hls.parse(b"#EXTM3U\n#EXTINF:1,\nhttp://[x/a.ts\n", URL)
-    assert isinstance(parsed, hls.MediaPlaylist)
+    assert isinstance(parsed, hls.CapturedPlaylist)
     with pytest.raises(SourceFault, match="URL of the playlist"):
         HlsTrack(1, "main").update(parsed)
 
@@ -207,7 +209,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     for text in (body, b"#EXTM3U\n" + body):
         try:
             parsed = hls.parse(text, URL)
-            if isinstance(parsed, hls.MediaPlaylist):
+            if isinstance(parsed, hls.CapturedPlaylist):
                 HlsTrack(1, "main").update(parsed)
         except SourceFault:
             pass

@@ -13,7 +13,7 @@ from tests.sources.films import Form, changing, clock_jump, ffmpeg, film, slides
 from tests.sources.measure import apart, box, picture, sound
 from tests.workers.job.counted import probed
 from tests.workers.job.hosting import Listener, order
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -146,7 +146,7 @@ async def test_a_picture_may_stand_still_for_long_and_until_the_sound_ends(
 async def test_a_time_behind_a_jump_of_the_clock_is_refused_with_the_reason(hosts: StepProcessPool, root: Path) -> None:
     times: dict[str, Any] = {"start": "00:00:03.000", "end": "00:00:05.000"}
     result = await hosts.run(order("make", workflow="asset_gif", name="assets/made", source="jump.ts", **times), Listener())
-    assert isinstance(result, Failed)
+    assert isinstance(result, StepFailure)
     assert "The clock of film/jump.ts jumps by 4996.0 s at 4.0 s, and what is after that cannot be looked up." in result.reason
 
 

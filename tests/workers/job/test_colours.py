@@ -17,7 +17,7 @@ from tests.sources.bars import BARS, JFIF, SOURCES, Rgb, agree, colours_of, rgb_
 from tests.workers.job.chromium import opened
 from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -69,7 +69,7 @@ async def test_a_film_and_its_pictures_show_the_colours_of_the_source(
         source = SOURCES[name].make(root / "in" / f"{name}.mkv")
         wanted = [SOURCES[name].wanted(colour) for colour in BARS]
     made = await run(hosts, root, "vod_ingest", content_id=name, file=f"in/{source.name}")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     agree(colours_of(root / name / "thumbnail.jpg", how=JFIF), wanted)
     agree(colours_of(root / name / "sprites-1.jpg", how=f"{JFIF},crop=160:ih:0:0"), wanted, near=8)
     shown = root / name / "clear" / made["renditions"]["videos"][0]["file"]
@@ -80,12 +80,12 @@ async def test_a_film_and_its_pictures_show_the_colours_of_the_source(
     for workflow, file, how in (("asset_image", "image.jpg", JFIF), ("asset_gif", "clip.gif", "null")):
         times: dict[str, Any] = {"time": "00:00:00.400"} if workflow == "asset_image" else CLIP
         asset = await run(hosts, root, workflow, content_id="in", source=source.name, name=f"{name}/{file}", **times)
-        assert not isinstance(asset, Failed), asset
+        assert not isinstance(asset, StepFailure), asset
         agree(colours_of(root / "in" / name / file, how=how), wanted)
     clip = await run(
         hosts, root, "asset_video", content_id="in", source=source.name, name=f"{name}/clip.mp4", frame_accurate=True, **CLIP
     )
-    assert not isinstance(clip, Failed), clip
+    assert not isinstance(clip, StepFailure), clip
     agree(colours_of(root / "in" / name / "clip.mp4", how=_decoded(root / "in" / name / "clip.mp4")), wanted)
 
 
@@ -135,7 +135,7 @@ async def test_a_film_of_several_colours_has_those_that_most_of_it_has(hosts: St
     items = [{"type": 0, "value": f"{start}-0000-4000-8000-000000000000"} for start in names.values()]
     playlist = {"items": [*items, items[0]]}
     composed = await run(hosts, root, "compose", generation=0, playlist=playlist)
-    assert not isinstance(composed, Failed), composed
+    assert not isinstance(composed, StepFailure), composed
     assert composed["sources"]["copied"] == 2, "what has the colours of the film already"
     film = root / "film" / "film.mp4"
     assert shown_stream(film)["color_space"] == "bt709"

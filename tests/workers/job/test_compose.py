@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import threefive
 
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from tests.npm_packages import shaka_player
 from tests.programs import program
 from tests.workers.job.composing import FRAMES, H264, digests, event, gaps, item, keys, lufs, playlist, source
@@ -26,7 +26,7 @@ from tests.workers.job.sources import ffmpeg
 from tests.workers.job.test_vod_engine import decrypted
 from tests.workers.job.theatre import HEIGHT, WIDTH, Theatre
 from workers.job.media_paths import MediaPaths
-from workers.job.protocol import Failed, Finished, Protection
+from workers.job.protocol import Finished, Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workspaces import Workspaces
 from workers.kernel.forked import ForkServer
@@ -81,7 +81,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 async def composed(
     hosts: StepProcessPool, root: Path, *items: dict[str, Any], content_id: str = "film", **given: Any
-) -> Results | Failed:
+) -> Results | StepFailure:
     shutil.rmtree(root / content_id, ignore_errors=True)
     return await run(hosts, root, "compose", content_id=content_id, generation=1, playlist=playlist(*items), **given)
 
@@ -89,7 +89,7 @@ async def composed(
 async def refused(hosts: StepProcessPool, root: Path, *items: dict[str, Any], **given: Any) -> str:
     """Return the reason for which a playlist is refused. Nothing is published, and no file is left."""
     failed = await composed(hosts, root, *items, content_id="none", **given)
-    assert isinstance(failed, Failed), failed
+    assert isinstance(failed, StepFailure), failed
     assert failed.final
     assert not (root / "none").exists()
     assert not (root / ".jobs/17").exists()
@@ -99,7 +99,7 @@ async def refused(hosts: StepProcessPool, root: Path, *items: dict[str, Any], **
 @pytest.fixture(scope="module")
 async def mixed(hosts: StepProcessPool, root: Path) -> Results:
     made = await run(hosts, root, "compose", content_id="mixed", generation=1, playlist=MIXED, renditions=[192, 96])
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     return made
 
 
@@ -109,13 +109,13 @@ async def secret(hosts: StepProcessPool, root: Path) -> Results:
         return PROTECTION
 
     made = await run(hosts, root, "compose", content_id="secret", generation=1, playlist=MIXED, protection=protection)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     return made
 
 
 async def test_what_agrees_is_copied_to_the_byte(hosts: StepProcessPool, root: Path) -> None:
     made = await composed(hosts, root, item(SMALL), item(OTHER), item(SMALL))
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert (made["sources"]["copied"], made["sources"]["sound"]) == (3, "copied")
     sources = [root / event(number) / f"{event(number)}.mp4" for number in (SMALL, OTHER, SMALL)]
     film = root / "film/film.mp4"
@@ -134,7 +134,7 @@ async def test_what_agrees_is_copied_to_the_byte(hosts: StepProcessPool, root: P
 
 async def test_what_its_container_turns_is_made_upright(hosts: StepProcessPool, root: Path) -> None:
     made = await composed(hosts, root, item(TURNED), item(TURNED))
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert made["sources"]["copied"] == 0
     film = root / "film/film.mp4"
     [video] = [stream for stream in probed(film)["streams"] if stream["codec_type"] == "video"]
@@ -144,7 +144,7 @@ async def test_what_its_container_turns_is_made_upright(hosts: StepProcessPool, 
 
 async def test_a_copy_begins_at_the_key_frame_before_its_start(hosts: StepProcessPool, root: Path) -> None:
     made = await composed(hosts, root, item(SMALL, start="00:00:01.500", end="00:00:03.000"), item(OTHER, end="00:00:01.000"))
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert made["sources"]["copied"] == 2
     shown = numbers(root / "film/film.mp4")
     assert shown[0] == 30
@@ -158,7 +158,7 @@ async def test_items_of_one_and_two_frames_are_not_lost(hosts: StepProcessPool, 
     spans = [(SMALL, 29, 31), (OTHER, 0, 1), (SILENT, 98, 100), (SMALL, 29, 30), (SMALL, 1, 3), (OTHER, 98, 99)]
     cut = [item(key, start=f"00:00:{a / 25:06.3f}", end=f"00:00:{b / 25:06.3f}", frameAccurate=True) for key, a, b in spans]
     made = await composed(hosts, root, *cut)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     for file in ("film.mp4", "clear/video-192.mp4"):
         assert numbers(root / "film" / file) == [number for _, a, b in spans for number in range(a, b)]
 
@@ -202,7 +202,7 @@ def test_sound_that_is_encoded_again_has_the_same_loudness_everywhere(mixed: Res
 async def test_a_step_of_loudness_has_sound_encoded_again(hosts: StepProcessPool, root: Path) -> None:
     listener = Listener()
     made = await composed(hosts, root, item(SMALL), item(LOUD), listener=listener)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert (made["sources"]["copied"], made["sources"]["sound"]) == (2, "encoded again")
     assert [lufs(root / "film/film.mp4", at, 3.8) for at in (0.1, 4.1)] == pytest.approx([-23.0] * 2, abs=1.0)
     assert "its loudness jumps before item 2" in str(listener.lines)
@@ -211,7 +211,7 @@ async def test_a_step_of_loudness_has_sound_encoded_again(hosts: StepProcessPool
 async def test_the_sound_of_a_film_is_brought_to_the_loudness_of_its_playlist(hosts: StepProcessPool, root: Path) -> None:
     playlist = {"items": [item(SMALL), item(SMALL)], "loudness": {"target": -19.5}}
     made = await run(hosts, root, "compose", content_id="film", generation=0, playlist=playlist)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert made["sources"]["sound"] == "encoded again"
     assert [lufs(root / "film/film.mp4", at, 3.8) for at in (0.1, 4.1)] == pytest.approx([-19.5] * 2, abs=0.6)
 
@@ -329,7 +329,7 @@ async def test_times_of_day_count_from_the_start_of_the_source(hosts: StepProces
     span = {"start": "2031-01-02T19:00:01.000Z", "end": "2031-01-02T20:00:02+01:00", "frameAccurate": True}
     late = {"start": "2031-01-02T20:00:03Z", "frameAccurate": True}
     made = await composed(hosts, root, item(SMALL, **span), item(OTHER, **late), starts=starts)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert numbers(root / "film/film.mp4") == [*range(25, 50), *range(75, 100)]
     reason = await refused(hosts, root, item(WIDE, **span), starts=starts)
     assert reason == f"The source of the Event {event(WIDE)} has no timecode, so 2031-01-02T19:00:01.000Z cannot be found in it."
@@ -384,7 +384,7 @@ async def test_a_step_that_is_run_again_goes_on_where_it_was(hosts: StepProcessP
 
     try:
         looked, _ = await made("sources", 1)
-        await workspaces.publish(Run(17, 1, 1), looked.outputs, client="admin")
+        await workspaces.publish(QueuedRun(17, 1, 1), looked.outputs, client="admin")
         first, _ = await made("items_1", 2)
         listed = places.workspace(2, 1) / "made.jsonl"
         lines = listed.read_text().splitlines()

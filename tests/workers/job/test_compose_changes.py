@@ -13,7 +13,7 @@ from tests.sources.films import LASTS, Form, changing, ffmpeg, film, late, slide
 from tests.sources.measure import apart, box, picture, sound
 from tests.workers.job.composing import event, item, playlist
 from tests.workers.job.packaging import Results, run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -55,7 +55,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 async def composed(hosts: StepProcessPool, root: Path, name: str, *items: dict[str, Any]) -> tuple[Path, Results]:
     made = await run(hosts, root, "compose", content_id=name, generation=1, playlist=playlist(*items), renditions=[90])
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     return root / name / f"{name}.mp4", made
 
 

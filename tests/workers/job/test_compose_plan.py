@@ -17,9 +17,9 @@ from workers.job.context import StepFailed
 from workers.job.workflows.compose.parameters import Compose
 from workers.job.workflows.compose.plan import (
     PLAN,
+    FilmPart,
+    FilmPlan,
     ItemMarker,
-    Part,
-    Plan,
     SourcePicture,
     SourceSound,
     blocks,
@@ -29,30 +29,30 @@ from workers.job.workflows.compose.plan import (
     sound_again,
     steps,
 )
-from workers.job.workflows.compose.sources import End, Start, end_of, start_of, whole
+from workers.job.workflows.compose.sources import End, StartFrame, end_of, start_of, whole
 from workers.media.codecs import frames
 from workers.media.errors import Unreadable
-from workers.media.file import Packet
+from workers.media.file import FramePacket
 
 SHOWN = SourcePicture("h264", 1920, 1080, (25, 1), "a", steady=True, plain=True, reorder=2)
 STEREO = SourceSound(1, 2, 48_000, "eng", simple=True, begins=0.0)
 MARK = ItemMarker(0, 4.0, 30.0, accurate=True, replaces=False, text="00:00:04")
 
 
-def part(seconds: float = 10.0, **changes: Any) -> Part:
-    made = Part("e", "v", SHOWN, (STEREO,), 0.0, seconds, 0.0, seconds, begins_at_key=True, exact=False)
+def part(seconds: float = 10.0, **changes: Any) -> FilmPart:
+    made = FilmPart("e", "v", SHOWN, (STEREO,), 0.0, seconds, 0.0, seconds, begins_at_key=True, exact=False)
     return replace(made, **changes)
 
 
-def shown(**changes: Any) -> Part:
+def shown(**changes: Any) -> FilmPart:
     return part(shown=replace(SHOWN, **changes))
 
 
-def heard(*sounds: SourceSound) -> Part:
+def heard(*sounds: SourceSound) -> FilmPart:
     return part(sounds=sounds)
 
 
-def copied(plan: Plan) -> list[bool]:
+def copied(plan: FilmPlan) -> list[bool]:
     return [item.copied for item in plan.items]
 
 
@@ -75,7 +75,7 @@ def test_items_that_agree_are_copied_as_they_are() -> None:
         shown(codec="vp9"),
     ],
 )
-def test_what_does_not_agree_is_encoded_again(other: Part) -> None:
+def test_what_does_not_agree_is_encoded_again(other: FilmPart) -> None:
     plan = plan_of([part(), part(), other])
     assert copied(plan) == [True, True, False]
     assert (plan.width, plan.height, plan.rate, plan.codec) == (1920, 1080, (25, 1), "h264")
@@ -228,13 +228,13 @@ def test_breaks_are_on_key_frames_and_in_order(marks: list[tuple[float, bool, bo
 
 
 B_FRAMES = [
-    Packet(at / 25, 0.04, key, True)
+    FramePacket(at / 25, 0.04, key, True)
     for at, key in ((0, True), (3, False), (1, False), (2, False), (6, False), (4, False), (5, False))
 ]
 
 
 def test_a_cut_is_between_frames_as_they_are_decoded() -> None:
-    assert start_of(B_FRAMES, 0.1) == Start(0.08, 0.0)
+    assert start_of(B_FRAMES, 0.1) == StartFrame(0.08, 0.0)
     assert end_of(B_FRAMES, 0.16) == End(0.16, 0.16, 0.12)
     assert end_of(B_FRAMES, 0.12) == End(0.12, 0.16, 0.08), "the fourth frame is needed to decode the third"
     last = end_of(B_FRAMES, 0.28)
@@ -245,9 +245,9 @@ def test_a_cut_is_between_frames_as_they_are_decoded() -> None:
 
 
 def test_frames_that_are_not_shown_are_no_start() -> None:
-    trimmed = [Packet(-0.04, 0.04, True, False), Packet(0.0, 0.04, False, True), Packet(0.04, 0.04, True, True)]
-    assert start_of(trimmed, 0.0) == Start(0.0, None)
-    assert start_of(trimmed, 0.05) == Start(0.04, 0.04)
+    trimmed = [FramePacket(-0.04, 0.04, True, False), FramePacket(0.0, 0.04, False, True), FramePacket(0.04, 0.04, True, True)]
+    assert start_of(trimmed, 0.0) == StartFrame(0.0, None)
+    assert start_of(trimmed, 0.05) == StartFrame(0.04, 0.04)
     assert start_of(trimmed, -1.0) is None
 
 

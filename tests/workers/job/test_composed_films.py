@@ -19,7 +19,7 @@ from domain.kernel.ports import Invocation
 from projections.asset.queries import AssetQueries
 from projections.composition.queries import CompositionQueries
 from projections.event.queries import EventQueries
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.wired import container
 from tests.workers.job.composing import event, source
 from tests.workers.job.counted import numbers
@@ -52,7 +52,7 @@ async def engine(database_url: str, migrated: Migrated, root: Path) -> AsyncIter
         for number in (ONE, TWO, EMPTY):
             film = Mp4State.NONE if number == EMPTY else Mp4State.AVAILABLE
             await inner.executor.execute(AddOrUpdateEvent(UUID(int=number), {}, mp4_state=film), invocation=ME)
-        yield Engine(inner, JobNumbers(inner.database))
+        yield Engine(inner, JobNumberSequence(inner.database))
 
 
 @pytest.fixture

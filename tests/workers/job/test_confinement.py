@@ -21,7 +21,7 @@ import pytest
 
 from domain.job.values import Output
 from domain.kernel.ids import new_id
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from tests.platform.waiting import ROOT
 from tests.workers.job.hosting import TRIAL, Listener, order, plugin
 from workers.adapters.step_account import NAME, program_confinement, step_account
@@ -163,7 +163,7 @@ async def test_only_workflows_that_need_it_have_the_network(pool: StepProcessPoo
 async def test_what_a_step_has_made_is_published_for_the_group_and_nobody_else(pool: StepProcessPool, home: Path) -> None:
     ended = await pool.run(order("makes_files"), Listener())
     assert isinstance(ended, Finished)
-    await Workspaces(home / "media").publish(Run(17, 2, 1), ended.outputs, client="admin")
+    await Workspaces(home / "media").publish(QueuedRun(17, 2, 1), ended.outputs, client="admin")
     published = home / "media/film/a/one.txt"
     group = pwd.getpwnam(NAME).pw_gid
     for path, mode in ((published, 0o640), (published.parent, 0o750), (home / "media/film", 0o750), (home / "media", 0o750)):
@@ -186,7 +186,7 @@ async def test_below_a_root_of_another_group_a_step_reads_what_the_one_before_ha
     for output in outputs:
         (run / output.path).write_text("x")
         os.chown(run / output.path, user.pw_uid, user.pw_gid)
-    await Workspaces(media).publish(Run(17, 1, 1), outputs, client="admin")
+    await Workspaces(media).publish(QueuedRun(17, 1, 1), outputs, client="admin")
     made = [(media / output.name).stat() for output in outputs]
     assert [(status.st_uid, status.st_gid) for status in made] == [(0, user.pw_gid), (0, root_group or user.pw_gid)]
 
@@ -236,7 +236,7 @@ async def test_a_file_that_a_dead_worker_has_moved_is_taken_over(
     place.chmod(0o600)
     os.chown(place, user.pw_uid, user.pw_gid)
     output = Output(path="a", name="film/a", size=1, sha256="0")
-    await Workspaces(media).publish(Run(17, 1, 1), [output], client="admin")
+    await Workspaces(media).publish(QueuedRun(17, 1, 1), [output], client="admin")
     status = place.stat()
     assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, user.pw_gid, 0o640)
 
@@ -276,8 +276,8 @@ async def test_a_link_in_place_of_an_output_leads_root_nowhere(
         os.chown(run / "made", 65534, 65534)
     workspaces = Workspaces(media)
     with pytest.raises((ForeignFile, OutputMissing, NotADirectoryError, OSError)):
-        await workspaces.publish(Run(17, 2, 1), [Output(path="made", name="film/made", size=7, sha256="0")], client="admin")
-    await workspaces.discard(Run(17, 2, 1))
+        await workspaces.publish(QueuedRun(17, 2, 1), [Output(path="made", name="film/made", size=7, sha256="0")], client="admin")
+    await workspaces.discard(QueuedRun(17, 2, 1))
     assert not (media / "film" / "made").exists()
     assert [place.read_text() for place in (victim / "made", victim / "1" / "made")] == ["of root", "of root"]
 

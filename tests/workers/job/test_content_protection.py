@@ -19,7 +19,7 @@ from domain.kernel.ports import Invocation
 from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
 from tests.workers.job.hosting import TRIAL, Listener, order, plugin
 from workers.job.content_protection import ContentProtection
-from workers.job.protocol import Failed, Finished, Protection
+from workers.job.protocol import Finished, Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
 from workers.kernel.forked import ForkServer
@@ -118,7 +118,7 @@ async def test_a_key_that_is_refused_fails_the_step_with_a_sentence(hosts: StepP
         raise Refused("not today")
 
     ended = await hosts.run(order("asks_for_protection"), Listener(), protection=refused)
-    assert ended == Failed("The content key is not available; see the log of the worker.")
+    assert ended == StepFailure("The content key is not available; see the log of the worker.")
 
 
 async def test_a_step_is_cancelled_while_it_waits_for_a_key(
@@ -137,6 +137,6 @@ async def test_a_step_is_cancelled_while_it_waits_for_a_key(
         running = asyncio.create_task(hosts.run(order("asks_for_protection"), Listener(), protection=slow))
         await asked.wait()
         hosts.drain()
-        assert await running == Failed("The step was asked to end.", interrupted=True)
+        assert await running == StepFailure("The step was asked to end.", interrupted=True)
     finally:
         await hosts.stop()

@@ -15,7 +15,7 @@ from aiohttp import web
 from projections.kernel.sizes import MIB
 from tests.workers.job.hosting import Listener, order
 from workers.job.download_limits import DownloadLimitReached, DownloadWatch
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 from workers.ports.outbound import DownloadLimits
@@ -115,14 +115,14 @@ async def endless() -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     ("limits", "ended"),
     [
-        (DownloadLimits(size=8 * MIB), Failed("The file has more than 8388608 bytes, which is the limit.", final=True)),
-        (DownloadLimits(free=2**60), Failed(f"The disk would have less than {2**60} bytes of free space.")),
-        (DownloadLimits(seconds=0.2), Failed("The download took longer than 0.2 s.")),
+        (DownloadLimits(size=8 * MIB), StepFailure("The file has more than 8388608 bytes, which is the limit.", final=True)),
+        (DownloadLimits(free=2**60), StepFailure(f"The disk would have less than {2**60} bytes of free space.")),
+        (DownloadLimits(seconds=0.2), StepFailure("The download took longer than 0.2 s.")),
     ],
     ids=["size", "disk", "time"],
 )
 async def test_a_download_without_end_fails_and_leaves_no_file(
-    tmp_path: Path, limits: DownloadLimits, ended: Failed, step_server: ForkServer
+    tmp_path: Path, limits: DownloadLimits, ended: StepFailure, step_server: ForkServer
 ) -> None:
     """Without limits, 1.5 GB were on the disk of the database after six seconds, and only the host could end the download."""
     pool = StepProcessPool(media_root=tmp_path, allow=[ip_network("127.0.0.1/32")], downloads=limits, fork_server=step_server)

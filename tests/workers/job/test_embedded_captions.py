@@ -12,7 +12,7 @@ from lxml import etree
 from tests.sources.captioned import Line21, captioned, dtvcc, triples
 from tests.workers.job.counted import film, probed
 from tests.workers.job.packaging import run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -54,7 +54,7 @@ async def test_captions_of_a_source_are_in_all_renditions_and_both_manifests(
     made = await run(
         hosts, root, "vod_ingest", content_id=content, file=f"in/{source}", renditions=(96, 48), caption_languages=spoken
     )
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert (made["captions"]["channels"], made["captions"]["services"]) == (["CC1", "CC3"], [1, 2])
     folder = root / content / "clear"
     for file in (root / content / f"{content}.mp4", *(folder / video["file"] for video in made["renditions"]["videos"])):
@@ -73,7 +73,7 @@ async def test_none_is_said_only_after_a_look(hosts: StepProcessPool, root: Path
     """Pictures may carry the data without any text."""
     content = source.partition(".")[0]
     made = await run(hosts, root, "vod_ingest", content_id=content, file=f"in/{source}")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert (made["captions"]["channels"], made["captions"]["services"]) == ([], [])
     assert "CLOSED-CAPTIONS=NONE" in (root / content / "clear/master.m3u8").read_text()
     assert signalled_in_dash(root / content / "clear") == set()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from domain.job.values import JobState, TaskState
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.projections.log.helpers import until
 from tests.workers.job.engine import Engine, process
 
@@ -18,7 +18,7 @@ Migrated = tuple[str, str | None]
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
     async with process(database_url, migrated[1], media_root=tmp_path) as inner:
-        yield Engine(inner, JobNumbers(inner.database))
+        yield Engine(inner, JobNumberSequence(inner.database))
 
 
 def runs(engine: Engine, workflow: str, step: str | None = None) -> dict[str, float]:

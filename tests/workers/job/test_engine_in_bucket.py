@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.projections.log.helpers import until
 from tests.s3 import client, new_bucket
 from tests.s3 import moto_endpoint as moto_endpoint
@@ -42,7 +42,7 @@ async def test_steps_read_and_publish_on_several_machines(
         process(database_url, migrated[1], media_root=first_machine, media_bucket=address, steps=1) as inner,
         process(database_url, migrated[1], media_root=two, media_bucket=address, steps=1),
     ):
-        engine = Engine(inner, JobNumbers(inner.database))
+        engine = Engine(inner, JobNumberSequence(inner.database))
         reading = [await engine.accept("reading", file="match/a.txt") for _ in range(6)]
         none, chain = await engine.accept("reading", file="match/none.txt"), await engine.accept("chain")
         for number in (*reading, none, chain):
@@ -62,7 +62,7 @@ async def test_a_bucket_that_refuses_fails_the_job_and_says_so(
         "there-is-no-such-bucket", "", address.endpoint, access_key=address.access_key, secret_key=address.secret_key
     )
     async with process(database_url, migrated[1], media_root=tmp_path / "one", media_bucket=gone) as inner:
-        engine = Engine(inner, JobNumbers(inner.database))
+        engine = Engine(inner, JobNumberSequence(inner.database))
         await engine.set("retry_limit", 0)
         job = await engine.ended(await engine.accept("chain", content_id="chain"))
     assert (job.failed, "the media store refuses: NoSuchBucket" in job.reason) == (True, True)

@@ -18,7 +18,7 @@ from tests.workers.job.counted import probed
 from tests.workers.job.hosting import Listener
 from tests.workers.job.packaging import Results, run
 from workers.adapters.ffmpeg import find
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.vod.ingest import VodIngest
 from workers.kernel.forked import ForkServer
@@ -27,7 +27,7 @@ from workers.media.loudness import meter, read_meter
 
 SECONDS = 6
 PITCHES = (300, 400, 500, 600, 700, 800, 900, 1000)
-Ingest = Callable[..., Awaitable[tuple[Results | Failed, list[str]]]]
+Ingest = Callable[..., Awaitable[tuple[Results | StepFailure, list[str]]]]
 _MPD = "{urn:mpeg:dash:schema:mpd:2011}"
 
 
@@ -60,7 +60,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 @pytest.fixture
 def ingest(hosts: StepProcessPool, root: Path) -> Ingest:
-    async def ingested(content: str, file: str, **parameters: Any) -> tuple[Results | Failed, list[str]]:
+    async def ingested(content: str, file: str, **parameters: Any) -> tuple[Results | StepFailure, list[str]]:
         listener = Listener()
         made = await run(hosts, root, "vod_ingest", content_id=content, file=f"in/{file}", listener=listener, **parameters)
         return made, [message for _, message in listener.lines]
@@ -87,7 +87,7 @@ def integrated(path: Path, track: int, folder: Path) -> tuple[float | None, floa
 
 async def test_tracks_of_one_channel_are_joined_to_stereo_pairs(ingest: Ingest, root: Path) -> None:
     made, log = await ingest("pairs", "eight.mxf", stereo_pairs=True)
-    assert not isinstance(made, Failed)
+    assert not isinstance(made, StepFailure)
     film = root / "pairs" / "pairs.mp4"
     sounds = [stream for stream in probed(film)["streams"] if stream["codec_type"] == "audio"]
     assert [sound["channels"] for sound in sounds] == [2, 2, 2, 2]
@@ -104,7 +104,7 @@ async def test_players_are_told_what_sound_tracks_are_for(ingest: Ingest, root: 
         {"tracks": [2]},
     ]
     made, _ = await ingest("roles", "three.mkv", sounds=sounds)
-    assert not isinstance(made, Failed)
+    assert not isinstance(made, StepFailure)
     assert made["convert"]["copied"]
     film = root / "roles" / "roles.mp4"
     assert [pitch(film, track, 0) for track in range(3)] == pytest.approx([300, 500, 400], abs=3)
@@ -137,7 +137,7 @@ async def test_sound_is_brought_to_a_loudness(
     assert before is not None
     assert abs(before - target) > 3
     made, log = await ingest(content, "soft.mp4", loudness=wanted)
-    assert not isinstance(made, Failed)
+    assert not isinstance(made, StepFailure)
     assert made["convert"]["copied"], "the picture is encoded again"
     loudness, largest = integrated(root / content / f"{content}.mp4", 0, tmp_path)
     assert loudness == pytest.approx(target, abs=0.5)
@@ -155,7 +155,7 @@ async def test_sound_is_brought_to_a_loudness(
 )
 async def test_tracks_that_are_not_there_are_refused(sounds: list[dict[str, Any]], reason: str, ingest: Ingest) -> None:
     made, _ = await ingest("refused", "three.mkv", sounds=sounds)
-    assert isinstance(made, Failed)
+    assert isinstance(made, StepFailure)
     assert made.reason == reason
 
 

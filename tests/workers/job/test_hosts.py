@@ -21,7 +21,7 @@ from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
 from tests.workers.job.hosting import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
 from workers.kernel import landlock
@@ -196,41 +196,41 @@ async def test_printed_text_of_a_step_is_not_a_message(shared: StepProcessPool) 
 @pytest.mark.parametrize(
     ("step", "failed"),
     [
-        ("raises", Failed("ValueError: a\ufffdb")),
-        ("reads_a_missing_film", Failed("FileNotFoundError: film/film.mp4: No such file or directory")),
-        ("reads_a_file_of_the_machine", Failed("FileNotFoundError: No such file or directory")),
-        ("gives_up", Failed("there is no such thing", final=True)),
-        ("leaves", Failed("SystemExit: 3")),
-        ("exits", Failed("The process of the step ended with status 7.")),
-        ("crashes", Failed("The process of the step ended by signal SIGSEGV.")),
-        ("boasts", Failed("The metadata of the step has more than 262144 bytes.", final=True)),
-        ("is_odd", Failed("The metadata of the step is not JSON that can be stored.", final=True)),
-        ("runs_too_long", Failed("The program sleep did not end within 0.2 s.")),
-        ("runs_nothing", Failed("The program no-such-program is not installed on this machine.")),
+        ("raises", StepFailure("ValueError: a\ufffdb")),
+        ("reads_a_missing_film", StepFailure("FileNotFoundError: film/film.mp4: No such file or directory")),
+        ("reads_a_file_of_the_machine", StepFailure("FileNotFoundError: No such file or directory")),
+        ("gives_up", StepFailure("there is no such thing", final=True)),
+        ("leaves", StepFailure("SystemExit: 3")),
+        ("exits", StepFailure("The process of the step ended with status 7.")),
+        ("crashes", StepFailure("The process of the step ended by signal SIGSEGV.")),
+        ("boasts", StepFailure("The metadata of the step has more than 262144 bytes.", final=True)),
+        ("is_odd", StepFailure("The metadata of the step is not JSON that can be stored.", final=True)),
+        ("runs_too_long", StepFailure("The program sleep did not end within 0.2 s.")),
+        ("runs_nothing", StepFailure("The program no-such-program is not installed on this machine.")),
     ],
 )
-async def test_a_failure_is_reported_and_the_next_step_runs(shared: StepProcessPool, step: str, failed: Failed) -> None:
+async def test_a_failure_is_reported_and_the_next_step_runs(shared: StepProcessPool, step: str, failed: StepFailure) -> None:
     assert await shared.run(order(step, text="a\0b"), Listener()) == failed
     assert await shared.run(order("nothing"), Listener()) == Finished(Result())
 
 
 async def test_a_long_reason_is_cut(shared: StepProcessPool) -> None:
     ended = await shared.run(order("raises", text="x" * 5_000), Listener())
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, StepFailure)
     assert len(ended.reason) == 2_000
     assert ended.reason.startswith("ValueError: xxx")
 
 
 async def test_an_unknown_workflow_is_not_a_final_failure(shared: StepProcessPool) -> None:
     ended = await shared.run(order("nothing", workflow="unheard_of"), Listener())
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, StepFailure)
     assert ended.reason.startswith("This worker cannot run it: job.workflow: must be one of asset_gif, ")
     assert not ended.final
 
 
 async def test_a_refused_parameter_is_not_repeated(shared: StepProcessPool) -> None:
     ended = await shared.run(order("nothing", secret=SECRET), Listener())
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, StepFailure)
     assert SECRET not in ended.reason
 
 
@@ -276,10 +276,10 @@ async def test_stop_kills_running_steps(hosts: StepProcessPool) -> None:
     running = asyncio.create_task(hosts.run(order("is_deaf"), listener))
     await until(lambda: listener.lines)
     await hosts.stop()
-    assert await running == Failed("The worker was stopped.", interrupted=True)
+    assert await running == StepFailure("The worker was stopped.", interrupted=True)
     pids = [int(pid) for pid in listener.lines[0][1].split()]
     await until(lambda: not any(map(alive, pids)))  # what a step has started is killed, and gone a moment later
-    assert await hosts.run(order("nothing"), Listener()) == Failed("The worker was stopped.", interrupted=True)
+    assert await hosts.run(order("nothing"), Listener()) == StepFailure("The worker was stopped.", interrupted=True)
 
 
 @pytest.mark.parametrize(
@@ -298,10 +298,10 @@ async def test_drain_interrupts_a_step(hosts: StepProcessPool, root: Path, step:
     if step == "runs_a_program":
         await until(lambda: pid.exists() and pid.read_text())
     hosts.drain()
-    assert await running == Failed(reason, interrupted=True)
+    assert await running == StepFailure(reason, interrupted=True)
     if step == "runs_a_program":
         assert not alive(int(pid.read_text()))
-    assert await hosts.run(order(step, run=2), Listener()) == Failed(reason, interrupted=True), "begun after that"
+    assert await hosts.run(order(step, run=2), Listener()) == StepFailure(reason, interrupted=True), "begun after that"
 
 
 @pytest.fixture
@@ -343,10 +343,10 @@ async def test_the_end_of_a_fork_server_ends_no_step_and_another_one_is_started(
     assert parent(other) != server
     assert alive(pid)
     os.kill(pid, signal.SIGKILL)
-    assert await running[0] == Failed("The process of the step ended by signal SIGKILL.")
+    assert await running[0] == StepFailure("The process of the step ended by signal SIGKILL.")
     await until(lambda: not alive(program))
     hosts.drain()
-    assert await running[1] == Failed("The step was asked to end.", interrupted=True)
+    assert await running[1] == StepFailure("The step was asked to end.", interrupted=True)
     await hosts.stop()
     assert not alive(other)
 
@@ -357,7 +357,7 @@ async def test_processes_stay_while_their_worker_sends(root: Path, step_server: 
     await hosts.start()
     first = await pid_of(hosts)
     for _ in range(25):
-        assert await hosts.run(order("runs_too_long"), Listener()) == Failed("The program sleep did not end within 0.2 s.")
+        assert await hosts.run(order("runs_too_long"), Listener()) == StepFailure("The program sleep did not end within 0.2 s.")
     assert await pid_of(hosts) == first
     await hosts.stop()
 
@@ -403,4 +403,4 @@ async def test_without_a_free_descriptor_in_the_fork_server_a_step_waits_for_its
         resource.prlimit(server, resource.RLIMIT_NOFILE, before)
         await until(lambda: heard.lines)
     await hosts.stop()
-    assert [type(ended) for ended in await asyncio.gather(*running)] == [Failed] * 4
+    assert [type(ended) for ended in await asyncio.gather(*running)] == [StepFailure] * 4

@@ -20,7 +20,7 @@ from tests.projections.log.helpers import until
 from tests.workers.job.file_host import CHANGED, FileHost
 from tests.workers.job.hosting import Listener, order
 from workers.job.media_paths import MediaPaths
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -51,11 +51,11 @@ class Site:
         self.root = root
         self.heard = Listener()
 
-    async def fetch(self, url: str, *, run: int = 1, previous_run: int | None = None, **parameters: Any) -> Finished | Failed:
+    async def fetch(self, url: str, *, run: int = 1, previous_run: int | None = None, **parameters: Any) -> Finished | StepFailure:
         given = order("fetch", run=run, previous_run=previous_run, workflow="http_fetch_verify", url=url, **parameters)
         return await self.hosts.run(given, self.heard)
 
-    async def store(self, fetched: Finished, url: str, **parameters: Any) -> Finished | Failed:
+    async def store(self, fetched: Finished, url: str, **parameters: Any) -> Finished | StepFailure:
         given = order("store", workflow="http_fetch_verify", url=url, **parameters)
         return await self.hosts.run(replace(given, task=3, results={"fetch": fetched.result.metadata}), self.heard)
 
@@ -65,7 +65,7 @@ class Site:
             place.parent.mkdir(parents=True, exist_ok=True)
             (self.places.workspace(task, 1) / output.path).replace(place)
 
-    def made(self, ended: Finished | Failed, *, run: int = 1) -> bytes:
+    def made(self, ended: Finished | StepFailure, *, run: int = 1) -> bytes:
         assert isinstance(ended, Finished)
         return (self.places.workspace(2, run) / ended.outputs[0].path).read_bytes()
 
@@ -111,7 +111,7 @@ async def test_an_empty_file_is_a_file(site: Site) -> None:
 
 async def test_a_fetched_file_that_is_gone_fails_the_next_step(site: Site) -> None:
     ended = await site.store(Finished(Result()), "http://127.0.0.1/x")
-    assert ended == Failed("The file x, which an earlier step kept, no longer exists. Run the job again.", final=True)
+    assert ended == StepFailure("The file x, which an earlier step kept, no longer exists. Run the job again.", final=True)
 
 
 # -- going on, in one run -------------------------------------------------------------------------------------------------
@@ -176,12 +176,12 @@ async def test_only_a_strong_validator_continues_a_download(
     if continues:
         assert site.made(ended) == BODY
     else:
-        assert ended == Failed("The host closed the connection before its answer was complete.")
+        assert ended == StepFailure("The host closed the connection before its answer was complete.")
 
 
 async def test_a_download_without_progress_fails(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
-        assert await site.fetch(host.url) == Failed("The host closed the connection before its answer was complete.")
+        assert await site.fetch(host.url) == StepFailure("The host closed the connection before its answer was complete.")
     assert len(host.asked) == 2
 
 
@@ -190,7 +190,7 @@ async def test_a_download_without_progress_fails(site: Site) -> None:
 
 async def test_a_later_run_continues_with_a_copy(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
-        assert isinstance(await site.fetch(host.url), Failed)
+        assert isinstance(await site.fetch(host.url), StepFailure)
         assert site.made(await site.fetch(host.url, run=2, previous_run=1, sha256=DIGEST), run=2) == BODY
     assert host.asked[-1]["range"] == "bytes=100000-"
     assert site.part(1).stat().st_size == 100_000, "somebody may still write there"
@@ -199,7 +199,7 @@ async def test_a_later_run_continues_with_a_copy(site: Site) -> None:
 
 async def test_a_later_run_starts_over_after_a_change(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
-        assert isinstance(await site.fetch(host.url), Failed)
+        assert isinstance(await site.fetch(host.url), StepFailure)
         host.body, host.etag = OTHER, '"two"'
         assert site.made(await site.fetch(host.url, run=2, previous_run=1), run=2) == OTHER
     assert host.asked[-1]["if-range"] == '"one"'
@@ -207,7 +207,7 @@ async def test_a_later_run_starts_over_after_a_change(site: Site) -> None:
 
 async def test_a_later_run_starts_over_without_such_a_range(site: Site) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
-        assert isinstance(await site.fetch(host.url), Failed)
+        assert isinstance(await site.fetch(host.url), StepFailure)
         host.body = BODY[:50_000]
         assert site.made(await site.fetch(host.url, run=2, previous_run=1), run=2) == BODY[:50_000]
 
@@ -215,7 +215,7 @@ async def test_a_later_run_starts_over_without_such_a_range(site: Site) -> None:
 @pytest.mark.parametrize("damage", ["no version", "no file", "other version"])
 async def test_a_partial_file_without_its_version_is_not_used(site: Site, damage: str) -> None:
     async with FileHost(BODY, breaks=[100_000, 0]) as host:
-        assert isinstance(await site.fetch(host.url), Failed)
+        assert isinstance(await site.fetch(host.url), StepFailure)
         version = site.part(1).with_name("download.json")
         if damage == "no file":
             site.part(1).unlink()
@@ -235,7 +235,7 @@ async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site,
         running = asyncio.create_task(interrupted.fetch(host.url))
         await until(lambda: interrupted.heard.fractions)
         hosts.drain()
-        assert await running == Failed("The step was asked to end.", interrupted=True)
+        assert await running == StepFailure("The step was asked to end.", interrupted=True)
         await hosts.stop()
         silent.set()
         host.pauses = None
@@ -249,7 +249,7 @@ async def test_a_cancelled_download_leaves_its_part_for_the_next_run(site: Site,
 async def test_a_wrong_digest_fails_and_its_bytes_are_not_used_again(site: Site) -> None:
     async with FileHost(OTHER) as host:
         ended = await site.fetch(host.url, sha256=DIGEST)
-        assert ended == Failed(f"Expected SHA-256 {DIGEST}, received {sha256(OTHER).hexdigest()}.")
+        assert ended == StepFailure(f"Expected SHA-256 {DIGEST}, received {sha256(OTHER).hexdigest()}.")
         host.body = BODY
         assert site.made(await site.fetch(host.url, run=2, previous_run=1, sha256=DIGEST), run=2) == BODY
     assert "range" not in host.asked[-1]
@@ -266,7 +266,7 @@ async def test_a_wrong_digest_fails_and_its_bytes_are_not_used_again(site: Site)
 )
 async def test_another_size_is_a_failure(site: Site, size: int, says_length: bool, reason: str) -> None:
     async with FileHost(BODY, says_length=says_length) as host:
-        assert await site.fetch(host.url, size=size) == Failed(reason)
+        assert await site.fetch(host.url, size=size) == StepFailure(reason)
     assert not site.part(1).exists()
 
 
@@ -275,21 +275,21 @@ async def test_another_size_is_a_failure(site: Site, size: int, says_length: boo
 )
 async def test_a_status_says_whether_to_try_again(site: Site, status: int, final: bool) -> None:
     async with FileHost(BODY, statuses=[status]) as host:
-        assert await site.fetch(f"{host.url}/x?token=S3cret") == Failed(f"The host answered {status}.", final=final)
+        assert await site.fetch(f"{host.url}/x?token=S3cret") == StepFailure(f"The host answered {status}.", final=final)
 
 
 async def test_an_address_that_is_not_permitted_is_final(site: Site) -> None:
     ended = await site.fetch("http://127.0.0.2:9/S3cret")
-    assert ended == Failed("The address is not public and not in an allowed network.", final=True)
+    assert ended == StepFailure("The address is not public and not in an allowed network.", final=True)
 
 
 async def test_a_redirect_to_a_private_address_is_final(site: Site) -> None:
     async with FileHost(BODY, moved={"/a": "http://169.254.169.254/latest/S3cret"}) as host:
         ended = await site.fetch(f"{host.url}/a")
-    assert ended == Failed("The address is not public and not in an allowed network.", final=True)
+    assert ended == StepFailure("The address is not public and not in an allowed network.", final=True)
 
 
 async def test_a_refused_connection_is_not_final(site: Site) -> None:
     async with FileHost(BODY) as host:
         pass
-    assert await site.fetch(host.url) == Failed("The host cannot be reached: Connection refused.")
+    assert await site.fetch(host.url) == StepFailure("The host cannot be reached: Connection refused.")

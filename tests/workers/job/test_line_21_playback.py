@@ -19,7 +19,7 @@ from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
 from tests.workers.job.test_text_playback import PLAYERS, SECONDS, Screening, srt
 from tests.workers.job.test_text_playback import screening as screening
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -61,7 +61,7 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
     await hosts.start()
     try:
         made = await run(hosts, root, "vod_ingest", file="in/film.mkv", caption_languages={EMBEDDED: "es"})
-        assert not isinstance(made, Failed), made
+        assert not isinstance(made, StepFailure), made
     finally:
         await hosts.stop()
     return root

@@ -15,7 +15,7 @@ from api.wiring.core import Core, core
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
 from domain.kernel.clock import system_clock
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from projections.job.view import SHARDS
 from tests.platform.waiting import ROOT, python
 from tests.workers.job.engine import PLUGINS, Engine, once, plugins, process
@@ -34,7 +34,7 @@ async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]
     with plugins():
         await inner.start()
         try:
-            yield Engine(inner, JobNumbers(inner.database))
+            yield Engine(inner, JobNumberSequence(inner.database))
         finally:
             await inner.stop()
 

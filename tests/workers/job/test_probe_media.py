@@ -14,7 +14,7 @@ import pytest
 from tests.workers.job.hosting import Listener, order
 from tests.workers.test_ffmpeg import script
 from workers.adapters.ffmpeg import find
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -45,7 +45,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
     await made.stop()
 
 
-async def probed(hosts: StepProcessPool, file: str, listener: Listener | None = None) -> Finished | Failed:
+async def probed(hosts: StepProcessPool, file: str, listener: Listener | None = None) -> Finished | StepFailure:
     return await hosts.run(order("probe", workflow="probe_media", file=file), listener or Listener())
 
 
@@ -64,22 +64,22 @@ async def test_output_of_ffprobe_is_metadata_and_a_log_line(hosts: StepProcessPo
 
 
 async def test_a_missing_file_is_a_final_failure(hosts: StepProcessPool) -> None:
-    assert await probed(hosts, "none.mp4") == Failed("There is no file film/none.mp4.", final=True)
-    assert await probed(hosts, "parts") == Failed("There is no file film/parts.", final=True)
+    assert await probed(hosts, "none.mp4") == StepFailure("There is no file film/none.mp4.", final=True)
+    assert await probed(hosts, "parts") == StepFailure("There is no file film/parts.", final=True)
 
 
 async def test_an_unreadable_file_is_a_final_failure_without_local_paths(hosts: StepProcessPool, root: Path) -> None:
     ended = await probed(hosts, "broken.mp4")
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, StepFailure)
     assert ended.final
     assert ended.reason.startswith("ffprobe: film/broken.mp4: ")
     assert str(root.parent) not in ended.reason
-    assert await probed(hosts, "list.m3u8") == Failed("film/list.m3u8 is of a format that is not read.", final=True)
+    assert await probed(hosts, "list.m3u8") == StepFailure("film/list.m3u8 is of a format that is not read.", final=True)
 
 
 @pytest.mark.parametrize("file", ["out.mp4", "up/secret.mp4"])
 async def test_a_symlink_out_of_the_media_root_is_not_followed(hosts: StepProcessPool, file: str) -> None:
-    assert await probed(hosts, file) == Failed("The file is outside the media root.", final=True)
+    assert await probed(hosts, file) == StepFailure("The file is outside the media root.", final=True)
 
 
 ENCODED = {
@@ -135,7 +135,7 @@ async def test_a_playlist_does_not_lead_to_a_file_outside(hosts: StepProcessPool
         (root / f"film/{kind}-{number}.m3u8").write_text(f"{head}{body}#EXT-X-ENDLIST\n")
         listener = Listener()
         ended = await probed(hosts, f"{kind}-{number}.m3u8", listener)
-        assert isinstance(ended, Failed), body
+        assert isinstance(ended, StepFailure), body
         assert ended.final
         assert TITLE not in repr((ended, listener.lines))
 

@@ -17,7 +17,7 @@ import pytest
 from domain.asset.values import CaptionKind
 from domain.job.outcome import JobOutcome, outcome
 from domain.kernel.mapper import EventMapper
-from projections.job.queue import JobNumbers, Run
+from projections.job.queue import JobNumberSequence, QueuedRun
 from projections.job.upload_states import UploadStates, UploadTaken
 from projections.kernel.database.database import Database
 from projections.log.reader import read
@@ -30,7 +30,7 @@ from tests.workers.job.engine import Engine, once, process
 from tests.workers.job.hosting import Listener, order
 from tests.workers.media.captions.test_tracks import MASTER
 from workers.adapters.targets.sftp import PART
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.publication_uploads import PublicationUploads
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.publication_upload import Rate
@@ -90,7 +90,7 @@ async def product(database_url: str, migrated: Migrated, tmp_path: Path) -> Asyn
         addresses = ServiceAddresses(youtube, f"{youtube}/token", f"{facebook}/graph/v1.0", f"{facebook}/video/v1.0")
         given: dict[str, Any] = {"media_root": media, "opens": destinations, "filesystem_root": published, "services": addresses}
         inner = await stack.enter_async_context(process(database_url, migrated[1], outbound_allow=LOOPBACK, **given))
-        engine = Engine(inner, JobNumbers(inner.database))
+        engine = Engine(inner, JobNumberSequence(inner.database))
         await engine.set("retry_limit", 0)
         yield Product(engine, destinations, media, published, database_url, services)
 
@@ -247,9 +247,9 @@ async def test_a_later_run_goes_on_where_a_killed_one_ended(
         states = UploadStates(database)
         uploads = PublicationUploads(states, opens=destinations)
 
-        async def run(number: int) -> Finished | Failed:
+        async def run(number: int) -> Finished | StepFailure:
             wanted = order("upload", workflow=UPLOAD, run=number, publication=str(publication))
-            return await hosts.run(wanted, Listener(), more=uploads.answers(publication, Run(17, 1, number)))
+            return await hosts.run(wanted, Listener(), more=uploads.answers(publication, QueuedRun(17, 1, number)))
 
         first = asyncio.create_task(run(1))
         await once(lambda: database.row("SELECT 1 FROM publication_uploads WHERE state IS NOT NULL"))

@@ -14,7 +14,7 @@ from tests.sources.films import changing
 from tests.workers.job.hosting import Listener
 from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -66,7 +66,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 @pytest.fixture(scope="module")
 async def report(hosts: StepProcessPool, root: Path) -> Mapping[str, Any]:
     made = await run(hosts, root, "quality_check", content_id="film")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     content: Mapping[str, Any] = json.loads((root / "film" / "quality.json").read_bytes())
     return content
 
@@ -100,7 +100,7 @@ def test_what_is_beyond_a_limit_is_said_in_sentences(report: Mapping[str, Any]) 
 async def test_a_good_film_passes_and_its_event_is_told(hosts: StepProcessPool, root: Path) -> None:
     listener = Listener()
     made = await run(hosts, root, "quality_check", content_id="good", listener=listener)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     notice = made["check"]["quality_check"]
     assert (notice["verdict"], notice["profile"], notice["reasons"]) == ("pass", "ebu-r128", [])
     assert notice["sounds"][0]["language"] == "eng"
@@ -111,7 +111,7 @@ async def test_a_house_has_a_profile_of_its_own(hosts: StepProcessPool, root: Pa
     profile = {"name": "house", "black_begin": 1, "black": 0.5, "freeze": 2, "silence": 1, "missing": 0.1, "warns": ["freeze"]}
     (root / "house.json").write_text(json.dumps(profile))
     made = await run(hosts, root, "quality_check", content_id="film", file="film.mp4", profile="house.json")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     report = json.loads((root / "film" / "film.mp4.quality.json").read_bytes())
     seen = [(reason["check"], reason["verdict"]) for reason in report["reasons"]]
     assert seen == [("silence", "fail"), ("black", "fail"), ("black", "fail"), ("freeze", "warn"), ("missing", "fail")]
@@ -123,7 +123,7 @@ async def test_a_source_that_changes_is_measured_as_a_whole(hosts: StepProcessPo
     (root / "changing").mkdir()
     changing(root / "changing" / "film.ts")
     made = await run(hosts, root, "quality_check", content_id="changing", file="film.ts")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     report = json.loads((root / "changing" / "film.ts.quality.json").read_bytes())
     assert report["picture"]["duration"] == pytest.approx(12, abs=0.1)
     assert spans(report["picture"], "black") == near(*((at + 0.1, at + 2) for at in range(0, 12, 2)))
@@ -148,7 +148,7 @@ async def test_a_broken_profile_fails_with_a_sentence(hosts: StepProcessPool, ro
     if text is not None:
         (root / "bad.json").write_text(text)
     made = await run(hosts, root, "quality_check", content_id="good", profile="bad.json")
-    assert isinstance(made, Failed)
+    assert isinstance(made, StepFailure)
     assert made.final
     assert made.reason.startswith(reason)
 
@@ -156,7 +156,7 @@ async def test_a_broken_profile_fails_with_a_sentence(hosts: StepProcessPool, ro
 async def test_an_ingest_checks_what_it_publishes(hosts: StepProcessPool, root: Path) -> None:
     wanted = {"profile": "ebu-r128", "keep_private": True}
     made = await run(hosts, root, "vod_ingest", content_id="loud", file="film/film.mp4", quality=wanted)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     notice = made["quality"]["quality"]
     assert (notice["verdict"], notice["keep_private"]) == ("fail", True)
     files = json.loads((root / "loud" / "metadata.json").read_bytes())["files"]

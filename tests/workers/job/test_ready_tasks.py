@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.job.queue import ReadyTask, Run
+from projections.job.queue import QueuedRun, ReadyTask
 from workers.job.ready_tasks import OverdueKeys, ReadyTasks, urgency
 
 HERE, ELSEWHERE = 3, 4
 
 
 def ready(job: int, task: int = 1, *, run: int = 1, priority: int = 5, due_in: float = 0.0, shard: int = HERE) -> ReadyTask:
-    return ReadyTask(Run(job, task, run), False, shard, priority, due_in, "studio", "")
+    return ReadyTask(QueuedRun(job, task, run), False, shard, priority, due_in, "studio", "")
 
 
 def tasks(*added: ReadyTask, most: int = 100, now: float = 0.0) -> ReadyTasks:
@@ -22,7 +22,7 @@ def tasks(*added: ReadyTask, most: int = 100, now: float = 0.0) -> ReadyTasks:
     return in_memory
 
 
-def taken(in_memory: ReadyTasks, now: float = 0.0) -> list[Run]:
+def taken(in_memory: ReadyTasks, now: float = 0.0) -> list[QueuedRun]:
     runs = []
     while (task := in_memory.take(now)) is not None:
         runs.append(task.run)
@@ -38,7 +38,7 @@ def test_the_most_urgent_is_taken_first_then_the_oldest() -> None:
 def test_a_task_is_taken_once() -> None:
     in_memory = tasks(ready(1), ready(1))
     in_memory.put([ready(1)], now=0.0)
-    assert taken(in_memory) == [Run(1, 1, 1)]
+    assert taken(in_memory) == [QueuedRun(1, 1, 1)]
 
 
 def test_the_most_urgent_task_of_another_client_is_taken() -> None:
@@ -55,15 +55,15 @@ def test_tasks_of_other_shards_are_not_kept() -> None:
     in_memory.own({ELSEWHERE})
     assert taken(in_memory) == [], "the shard was handed over"
     in_memory.put([ready(1), ready(2, shard=ELSEWHERE)], now=0.0)
-    assert taken(in_memory) == [Run(2, 1, 1)]
+    assert taken(in_memory) == [QueuedRun(2, 1, 1)]
 
 
 def test_a_retry_waits_until_it_is_due() -> None:
     in_memory = tasks(ready(1, due_in=5.0), ready(2, priority=9), now=10.0)
     assert in_memory.due_in(10.0) == 0.0
-    assert taken(in_memory, now=14.9) == [Run(2, 1, 1)]
+    assert taken(in_memory, now=14.9) == [QueuedRun(2, 1, 1)]
     assert in_memory.due_in(14.0) == 1.0
-    assert taken(in_memory, now=15.0) == [Run(1, 1, 1)]
+    assert taken(in_memory, now=15.0) == [QueuedRun(1, 1, 1)]
     assert in_memory.due_in(15.0) is None
 
 
@@ -71,14 +71,14 @@ def test_a_retry_that_is_due_sooner_than_was_known_is_not_waited_for() -> None:
     """The job was broken, paused and resumed between two looks."""
     in_memory = tasks(ready(1, due_in=3600.0))
     in_memory.put([ready(1)], now=1.0)
-    assert taken(in_memory, now=1.0) == [Run(1, 1, 1)]
+    assert taken(in_memory, now=1.0) == [QueuedRun(1, 1, 1)]
     assert len(in_memory) == 0
 
 
 def test_what_changed_replaces_what_was_known_of_the_job() -> None:
     in_memory = tasks(ready(1), ready(1, 2), ready(2))
     in_memory.replace([1], [ready(1, 2, priority=1)], now=0.0)
-    assert taken(in_memory) == [Run(1, 2, 1), Run(2, 1, 1)], "the first task is not ready any more"
+    assert taken(in_memory) == [QueuedRun(1, 2, 1), QueuedRun(2, 1, 1)], "the first task is not ready any more"
     in_memory.replace([1, 2], [], now=0.0)
     assert taken(in_memory) == []
 
@@ -86,10 +86,10 @@ def test_what_changed_replaces_what_was_known_of_the_job() -> None:
 def test_a_new_priority_or_run_counts() -> None:
     in_memory = tasks(ready(1), ready(2))
     in_memory.put([ready(2, run=7, priority=2)], now=0.0)
-    assert taken(in_memory) == [Run(2, 1, 7), Run(1, 1, 1)]
+    assert taken(in_memory) == [QueuedRun(2, 1, 7), QueuedRun(1, 1, 1)]
     in_memory.put([ready(1, priority=1), ready(2, priority=2)], now=0.0)
     in_memory.put([ready(1, priority=9)], now=0.0)
-    assert taken(in_memory) == [Run(2, 1, 1), Run(1, 1, 1)]
+    assert taken(in_memory) == [QueuedRun(2, 1, 1), QueuedRun(1, 1, 1)]
 
 
 def test_the_first_stays_until_it_is_taken() -> None:

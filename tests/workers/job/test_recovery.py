@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from api.wiring.core import Core, core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import Fenced, JobState, Output, Result, TaskState
 from domain.kernel.clock import system_clock
-from projections.job.queue import JobNumbers, Run, TaskQueue
+from projections.job.queue import JobNumberSequence, QueuedRun, TaskQueue
 from projections.job.worker_lease import WorkerLease
 from tests.workers.job.engine import Engine, once, plugins, process
 from workers.adapters.step_account import NAME
@@ -24,7 +24,7 @@ from workers.job.task_worker import TaskWorker
 from workers.job.workspaces import Workspaces
 
 Migrated = tuple[str, str | None]
-ONCE = Retries(3, timedelta(0))
+ONCE = RetryPolicy(3, timedelta(0))
 LEASE = 2.0
 
 
@@ -36,7 +36,7 @@ async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]
         await inner.start()
         await inner.log_watcher.start()
         try:
-            yield Engine(inner, JobNumbers(inner.database))
+            yield Engine(inner, JobNumberSequence(inner.database))
         finally:
             await inner.log_watcher.stop()
             await inner.stop()
@@ -50,7 +50,7 @@ class Dying:
         self._queue = TaskQueue(engine.inner.database, "work")
         self._lease = WorkerLease(engine.inner.database, host="the dying", seconds=lease)
 
-    async def take(self) -> Run:
+    async def take(self) -> QueuedRun:
         await self._lease.keep()
         run = (await once(self._queue.first))[0].run
         await self._engine.do(Job.start_task.on(run.job, run.task, run=run.run, worker=self._lease.worker))
@@ -135,7 +135,7 @@ async def test_the_next_task_is_not_lost_while_the_files_of_the_one_before_are_d
         await rescue(worker)
         latest = next(rounds)
 
-    async def slowly(files: Workspaces, run: Run) -> None:
+    async def slowly(files: Workspaces, run: QueuedRun) -> None:
         seen = latest
 
         async def looked() -> bool:

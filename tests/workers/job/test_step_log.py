@@ -11,11 +11,11 @@ from api.wiring.core import Core
 from domain.job.values import Severity
 from domain.kernel.clock import system_clock
 from projections.job.log_lines import write
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from workers.job import step_log
 from workers.job.step_log import StepLogWriter, StepReporter
 
-FIRST, SECOND = Run(1, 1, 1), Run(2, 1, 1)
+FIRST, SECOND = QueuedRun(1, 1, 1), QueuedRun(2, 1, 1)
 
 
 async def test_a_run_that_is_stopped_takes_no_line_with_it(inner: Core, monkeypatch: pytest.MonkeyPatch) -> None:

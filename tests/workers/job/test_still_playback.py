@@ -17,7 +17,7 @@ from tests.programs import program
 from tests.sources import films
 from tests.workers.job.chromium import opened
 from tests.workers.job.packaging import run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -41,7 +41,7 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
         for name, make in (("screen", films.still), ("slides", films.slides)):
             make(root / f"in/{name}.mp4")
             made = await run(hosts, root, "vod_ingest", content_id=name, file=f"in/{name}.mp4")
-            assert not isinstance(made, Failed), made
+            assert not isinstance(made, StepFailure), made
     finally:
         await hosts.stop()
     return root

@@ -18,7 +18,7 @@ from tests.workers.job.counted import film, probed
 from tests.workers.job.hosting import Listener
 from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 from workers.media.captions.reading import read
@@ -91,7 +91,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 async def test_five_languages_are_in_both_manifests(hosts: StepProcessPool, root: Path) -> None:
     made = await run(hosts, root, "vod_ingest", content_id="five", file="in/five.mkv")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     folder = root / "five/clear"
     media = [attributes(line) for line in (folder / "master.m3u8").read_text().splitlines() if "TYPE=SUBTITLES" in line]
     assert [(medium["LANGUAGE"], medium["NAME"], medium.get("FORCED")) for medium in media] == [
@@ -130,7 +130,7 @@ async def test_subtitles_of_mp4_files_are_kept(hosts: StepProcessPool, root: Pat
     """The formats are `mov_text` and TTML."""
     content = source.partition(".")[0]
     made = await run(hosts, root, "vod_ingest", content_id=content, file=f"in/{source}")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     [track] = made["captions"]["tracks"]
     assert (track["language"], track["kind"]) == expected
     [first, second] = cues(root / content / f"subtitles/{track['stem']}.vtt")
@@ -139,14 +139,14 @@ async def test_subtitles_of_mp4_files_are_kept(hosts: StepProcessPool, root: Pat
 
 async def test_times_count_from_the_first_picture(hosts: StepProcessPool, root: Path) -> None:
     made = await run(hosts, root, "vod_ingest", content_id="late", file="in/late.mkv")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert cues(root / "late/subtitles/en-subtitles.vtt") == [(200, 1700, "Hello <i>there</i>"), (2200, 3000, "R&amp;B")]
 
 
 async def test_hostile_subtitles_are_left_out_and_the_film_is_made(hosts: StepProcessPool, root: Path) -> None:
     listener = Listener()
     made = await run(hosts, root, "vod_ingest", content_id="hostile", file="in/hostile.mkv", listener=listener)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert [track["language"] for track in made["captions"]["tracks"]] == ["de"]
     assert [line for _, line in listener.lines if "are not kept" in line] == [
         "The captions of track 1 in en of in/hostile.mkv are not kept. The captions have more than 5 MiB."
@@ -156,7 +156,7 @@ async def test_hostile_subtitles_are_left_out_and_the_film_is_made(hosts: StepPr
 async def test_subtitles_of_pictures_are_told_and_not_kept(hosts: StepProcessPool, root: Path) -> None:
     listener = Listener()
     made = await run(hosts, root, "vod_ingest", content_id="pictures", file="in/pictures.mkv", listener=listener)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert [track["language"] for track in made["captions"]["tracks"]] == ["de"]
     message = "The captions of track 1 in en of in/pictures.mkv (hdmv_pgs_subtitle) are not kept: they are pictures."
     assert (Severity.WARN, message) in listener.lines
@@ -165,7 +165,7 @@ async def test_subtitles_of_pictures_are_told_and_not_kept(hosts: StepProcessPoo
 async def test_line_21_becomes_text_too(hosts: StepProcessPool, root: Path) -> None:
     """The pictures keep their captions, and players that do not show those get a track."""
     made = await run(hosts, root, "vod_ingest", content_id="cc", file="in/captioned.mov", caption_languages={"CC1": "en"})
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     [track] = made["captions"]["tracks"]
     assert track == {"name": "CC1", "language": "en", "kind": "captions", "stem": "en-captions"}
     [(begin, end, text)] = cues(root / "cc/subtitles/en-captions.vtt")
@@ -177,8 +177,8 @@ async def test_a_film_that_is_packaged_again_keeps_its_tracks(hosts: StepProcess
     for source, given in (("five.mkv", {}), ("captioned.mov", {"CC1": "en"})):
         first = await run(hosts, root, "vod_ingest", content_id="again", file=f"in/{source}", caption_languages=given)
         again = await run(hosts, root, "vod_package", content_id="again", renditions=(48,))
-        assert not isinstance(first, Failed), first
-        assert not isinstance(again, Failed), again
+        assert not isinstance(first, StepFailure), first
+        assert not isinstance(again, StepFailure), again
         assert again["captions"] == first["captions"]
         listed = listed_tracks((root / "again/clear/master.m3u8").read_text())
         assert [entry.stem for entry in listed] == [track["stem"] for track in first["captions"]["tracks"]]
@@ -193,7 +193,7 @@ async def test_a_track_that_was_deleted_stays_away_until_another_ingest(hosts: S
 
     async def made(workflow: str, **given: Any) -> list[str]:
         ended = await run(hosts, root, workflow, content_id="deleted", removed=removed, **given)
-        assert not isinstance(ended, Failed), ended
+        assert not isinstance(ended, StepFailure), ended
         listed = json.loads((root / "deleted/metadata.json").read_text())["captions"]
         assert [entry["file"] for entry in listed] == [
             track.file for track in listed_tracks((root / "deleted/clear/master.m3u8").read_text())
@@ -211,10 +211,10 @@ async def test_a_track_that_was_deleted_stays_away_until_another_ingest(hosts: S
 async def test_captions_follow_a_clip(hosts: StepProcessPool, root: Path, accurate: bool) -> None:
     """The captions are text tracks inside the clip, at its times. The copy begins at the only key frame before, that of 1.2 s."""
     made = await run(hosts, root, "vod_ingest", content_id="cut", file="in/five.mkv")
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     span: dict[str, Any] = {"source": "cut.mp4", "start": "00:00:01.600", "end": "00:00:03.600", "name": f"{accurate}.mp4"}
     clip = await run(hosts, root, "asset_video", content_id="cut", frame_accurate=accurate, **span)
-    assert not isinstance(clip, Failed), clip
+    assert not isinstance(clip, StepFailure), clip
     file = root / "cut" / f"{accurate}.mp4"
     [picture, *others] = probed(file)["streams"]
     tracks = [other for other in others if other["codec_type"] == "subtitle"]
@@ -241,14 +241,14 @@ async def test_captions_follow_a_composition(hosts: StepProcessPool, root: Path)
     """
     for number, source in ((1, "five.mkv"), (2, "text.mp4")):
         made = await run(hosts, root, "vod_ingest", content_id=event(number), file=f"in/{source}")
-        assert not isinstance(made, Failed), made
+        assert not isinstance(made, StepFailure), made
     playlist = composed(
         item(1, start="00:00:01.000", end="00:00:03.000", frameAccurate=True),
         item(2),
         item(1, start="00:00:02.000", frameAccurate=True),
     )
     made = await run(hosts, root, "compose", content_id="both", generation=1, playlist=playlist)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     folder = root / "both/subtitles"
     hello = "Hello <i>there</i>"
     assert cues(folder / "en-captions.vtt") == [

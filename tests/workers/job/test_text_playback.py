@@ -18,7 +18,7 @@ from tests.programs import program
 from tests.workers.job.chromium import opened
 from tests.workers.job.counted import film
 from tests.workers.job.packaging import run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 from workers.media.captions.tracks import TextTrack
@@ -77,11 +77,11 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
             return TRACKS
 
         made = await run(hosts, root, "vod_package", renditions=(96,), tracks=tracks)
-        assert not isinstance(made, Failed), made
+        assert not isinstance(made, StepFailure), made
         for track in TRACKS:
             (root / "in/text.srt").write_text(srt(LANGUAGES[track.language][2]))
             made = await run(hosts, root, "captions", name=track.file, file="in/text.srt")
-            assert not isinstance(made, Failed), made
+            assert not isinstance(made, StepFailure), made
     finally:
         await hosts.stop()
     return root

@@ -16,14 +16,14 @@ from tests.sources.measure import apart, box, picture, sound
 from tests.workers.job.counted import probed
 from tests.workers.job.hosting import Listener
 from tests.workers.job.packaging import Results, run
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
 FRAME = 0.042
 DELAY = 0.06
 """Encoders of AAC begin some milliseconds early, so parts of a source overlap by as much."""
-Ingest = Callable[..., Awaitable[tuple[Results | Failed, list[str]]]]
+Ingest = Callable[..., Awaitable[tuple[Results | StepFailure, list[str]]]]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 
 @pytest.fixture
 def ingest(hosts: StepProcessPool, root: Path) -> Ingest:
-    async def ingested(file: Path, **parameters: Any) -> tuple[Results | Failed, list[str]]:
+    async def ingested(file: Path, **parameters: Any) -> tuple[Results | StepFailure, list[str]]:
         listener = Listener()
         made = await run(hosts, root, "vod_ingest", content_id=file.stem, file=f"in/{file.name}", listener=listener, **parameters)
         return made, [message for _, message in listener.lines]
@@ -66,7 +66,7 @@ async def test_a_source_that_changes_in_the_middle_is_whole_and_in_sync(
 ) -> None:
     source = films.changing(root / "in" / file, video=video, audio=audio)
     made, _ = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     film = root / source.stem / f"{source.stem}.mp4"
     for shown, heard in ((film, film), package(root, source.stem, made)):
         seen, listened = picture(shown), sound(heard)
@@ -82,7 +82,7 @@ async def test_only_the_track_that_changes_is_encoded_again(ingest: Ingest, root
     """The sound of 5.1 channels becomes stereo, as before a break."""
     source = films.changing(root / "in/layout.ts", [Form(channels=6), Form(channels=2)])
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert made["convert"]["copied"] is True
     assert any("The form of the sound of in/layout.ts changes in the middle" in line for line in lines), lines
     film = root / "layout/layout.mp4"
@@ -95,7 +95,7 @@ async def test_only_the_track_that_changes_is_encoded_again(ingest: Ingest, root
 async def test_what_stays_as_it_begins_is_copied(ingest: Ingest, root: Path) -> None:
     source = films.film(root / "in/even.ts", Form(seconds=4), audio=AC3)
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert made["convert"]["copied"] is True
     assert [stream["codec_name"] for stream in probed(root / "even/even.mp4")["streams"]] == ["h264", "ac3"]
     assert not [line for line in lines if "even" in line], lines
@@ -107,7 +107,7 @@ async def test_a_recording_that_begins_between_key_frames_is_in_sync(
 ) -> None:
     source = films.between_keys(root / "in" / file, video=video, audio=audio)
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     film = root / source.stem / f"{source.stem}.mp4"
     for shown, heard in ((film, film), package(root, source.stem, made)):
         seen, listened = picture(shown), sound(heard)
@@ -122,7 +122,7 @@ async def test_a_recording_that_begins_between_key_frames_is_in_sync(
 async def test_a_film_whose_picture_begins_late_is_black_until_then(ingest: Ingest, root: Path, file: str) -> None:
     source = films.late(root / "in" / file, picture=3.0)
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     shown, heard = picture(root / "late/late.mp4"), sound(root / "late/late.mp4")
     assert shown.flashes == pytest.approx((4.0, 6.0), abs=FRAME)
     assert heard.beeps == pytest.approx((0.0, 2.0, 4.0, 6.0), abs=FRAME)
@@ -134,7 +134,7 @@ async def test_the_time_of_a_player_is_that_of_the_film(ingest: Ingest, root: Pa
     """The sound begins 0.4 s before the picture."""
     source = films.sound_first(root / "in/first.mp4", earlier=0.4)
     made, _ = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     film = root / "first/first.mp4"
     assert picture(film).flashes == pytest.approx((0.0, 2.0, 4.0, 6.0), abs=0.001)
     assert picture(film).flashes == pytest.approx(picture(package(root, "first", made)[0]).flashes, abs=0.001)
@@ -144,14 +144,14 @@ async def test_the_time_of_a_player_is_that_of_the_film(ingest: Ingest, root: Pa
 
 async def test_a_subtitle_that_ends_later_is_no_fault(ingest: Ingest, root: Path) -> None:
     made, _ = await ingest(films.late_subtitle(root / "in/subtitle.mkv"))
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
 
 
 @pytest.mark.parametrize("jump", [5000.0, -3000.0])
 async def test_a_clock_that_jumps_is_no_fault(ingest: Ingest, root: Path, jump: float) -> None:
     source = films.clock_jump(root / "in/jump.ts", jump=jump)
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     film = root / "jump/jump.mp4"
     assert picture(film).flashes == pytest.approx((0.0, 2.0, 4.0, 6.0), abs=0.06)
     assert apart(picture(film).flashes, sound(film).beeps) < 0.06
@@ -166,7 +166,7 @@ async def test_half_a_file_is_refused_by_the_header_of_each_track(ingest: Ingest
     (root / "in/halved.mkv").write_bytes(whole[: len(whole) // 2])
     for name in ("half.mp4", "halved.mkv"):
         made, _ = await ingest(root / "in" / name)
-        assert isinstance(made, Failed), name
+        assert isinstance(made, StepFailure), name
         assert "it is incomplete" in made.reason, made.reason
 
 
@@ -180,7 +180,7 @@ async def test_a_damaged_part_is_told_with_its_times(ingest: Ingest, root: Path)
             data[at : at + size] = bytes(size)
     source.write_bytes(data)
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert any("The picture of the source is damaged from 2.0 s to 5.0 s" in line for line in lines), lines
     shown = picture(package(root, "damaged", made)[0])
     assert shown.gap < 1
@@ -190,23 +190,23 @@ async def test_a_damaged_part_is_told_with_its_times(ingest: Ingest, root: Path)
 async def test_a_sound_that_ends_early_is_told(ingest: Ingest, root: Path) -> None:
     source = films.film(root / "in/short.mkv", Form(seconds=8), "-af", "atrim=end=5")
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert any("The sound of in/short.mkv ends at 5.0 s, 3.0 s before the end." in line for line in lines), lines
 
 
 async def test_a_programme_comes_with_its_own_sound(ingest: Ingest, root: Path) -> None:
     source = films.two_programmes(root / "in/two.ts")
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert len(made["renditions"]["audios"]) == 1
     film = root / "two/two.mp4"
     assert apart(picture(film).flashes, sound(film).beeps) < FRAME
     assert "in/two.ts has 2 programmes: programme 2 (Flashes) is read, not programme 1 (Tone)." in lines
     made, _ = await ingest(source, programme=1)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     assert (picture(film).sizes, sound(film).beeps) == (((160, 90),), ())
     made, _ = await ingest(source, programme=7)
-    assert isinstance(made, Failed)
+    assert isinstance(made, StepFailure)
     assert made.reason == "in/two.ts has no programme 7; there is programme 1 (Tone), programme 2 (Flashes)."
 
 
@@ -216,7 +216,7 @@ async def test_a_picture_that_stands_still_has_segments_like_any_other(
 ) -> None:
     source = make(root / "in/still.mp4")
     made, lines = await ingest(source)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     shown, _ = package(root, "still", made)
     playlist = shown.with_suffix(".m3u8").read_text().splitlines()
     lengths = [float(line.removeprefix("#EXTINF:").rstrip(",")) for line in playlist if line.startswith("#EXTINF:")]

@@ -12,7 +12,7 @@ from tests.workers.job.counted import numbers, probed
 from tests.workers.job.origin import Origin
 from tests.workers.job.packaging import published, run
 from tests.workers.job.streamed import SYNC, heard, moment, playlist
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 
 __all__ = ["studio"]
 
@@ -159,7 +159,7 @@ async def test_what_was_captured_is_packaged(studio: Studio) -> None:
         source = f"{origin.url}/ts/i.m3u8?token=S3cret"
         given: dict[str, Any] = {"sources": [source], "start": moment(2), "end": moment(4), "frame_accurate": True, "publish": True}
         results = await run(studio.hosts, studio.root, "vod_capture", content_id="match", **given)
-    assert not isinstance(results, Failed), results
+    assert not isinstance(results, StepFailure), results
     assert results["join"]["startTime"] == "2026-01-01T12:00:02.000Z"
     assert "S3cret" not in str(results)
     assert {"match.mp4", "match.ism", "metadata.json", "clear/master.m3u8", "clear/manifest.mpd"} <= published(studio.root, "match")

@@ -16,7 +16,7 @@ from tests.workers.job.capturing import Studio, studio
 from tests.workers.job.counted import numbers, probed
 from tests.workers.job.origin import Origin
 from tests.workers.job.streamed import SYNC, heard, moment
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 
 __all__ = ["studio"]
 
@@ -158,13 +158,13 @@ async def test_live_segments_with_numbers_are_there_when_they_have_ended(studio:
 async def test_a_manifest_that_cannot_be_captured_is_refused(studio: Studio, video: str, reason: str) -> None:
     async with Origin({"i.mpd": mpd(video, template(1, 1, rest='duration="1"'))}) as origin:
         ended = await studio.ended([f"{origin.url}/i.mpd"], "00:00:01", "00:00:02")
-    assert ended == Failed(f"Nothing could be captured. Source 1: {reason}", final=True)
+    assert ended == StepFailure(f"Nothing could be captured. Source 1: {reason}", final=True)
 
 
 async def test_an_ended_manifest_has_no_time_of_day(studio: Studio) -> None:
     async with Origin(studio.files("dash")) as origin:
         ended = await studio.ended([f"{origin.url}/dash/i.mpd"], moment(1), moment(2))
-    assert isinstance(ended, Failed)
+    assert isinstance(ended, StepFailure)
     assert "It does not tell the time of day" in ended.reason
 
 

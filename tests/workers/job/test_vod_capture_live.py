@@ -22,10 +22,10 @@ from tests.workers.job.streamed import BEGAN, moment, playlist
 from workers.adapters.outbound_http import GuardedClient
 from workers.job.context import StepFailed
 from workers.job.media_paths import MediaPaths
-from workers.job.protocol import Failed, Finished
+from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.capture.downloads import Downloads
-from workers.job.workflows.capture.segments import Resource, SourceFault
+from workers.job.workflows.capture.segments import MediaResource, SourceFault
 from workers.kernel.forked import ForkServer
 from workers.ports.outbound import DownloadLimits
 
@@ -172,7 +172,7 @@ async def test_a_run_that_is_interrupted_leaves_its_segments_to_the_next_one(stu
         index = MediaPaths(studio.root, 17).workspace(2, 1) / "segments.jsonl"
         await until(lambda: index.exists() and index.read_text().count("\n") == 3)
         hosts.drain()
-        assert await running == Failed("The step was asked to end.", interrupted=True)
+        assert await running == StepFailure("The step was asked to end.", interrupted=True)
         await hosts.stop()
         origin.files = {path: body for path, body in origin.files.items() if path in ("ts/s4.ts", "ts/s5.ts")}
         origin.files[PLAYLIST] = playlist([4, 5])
@@ -192,15 +192,15 @@ async def test_a_segment_that_stalls_or_is_cut_off_is_given_up(downloads: Downlo
     async with Origin({"stalls": bytes(200), "cut": bytes(200)}, stalls={"stalls"}, cut={"cut": 100}) as origin:
         for path, reason in (("stalls", r"No data came for 0\.2 s"), ("cut", "closed the connection")):
             with pytest.raises(SourceFault, match=reason):
-                await downloads.file(Resource(f"{origin.url}/{path}"), tmp_path / path)
+                await downloads.file(MediaResource(f"{origin.url}/{path}"), tmp_path / path)
 
 
 async def test_all_segments_together_have_a_limit(downloads: Downloads, tmp_path: Path) -> None:
     async with Origin({"a": bytes(2000)}) as origin:
         for _ in range(2):
-            await downloads.file(Resource(f"{origin.url}/a"), tmp_path / "a")
+            await downloads.file(MediaResource(f"{origin.url}/a"), tmp_path / "a")
         with pytest.raises(StepFailed, match="The capture has more than 5000 bytes, which is the limit"):
-            await downloads.file(Resource(f"{origin.url}/a"), tmp_path / "a")
+            await downloads.file(MediaResource(f"{origin.url}/a"), tmp_path / "a")
 
 
 def _inside(origin: Origin) -> None:
@@ -247,7 +247,7 @@ async def test_a_bad_origin_fails_with_a_sentence_and_another_one_replaces_it(
     async with Origin(dict(files)) as bad, Origin(files) as good:
         break_it(bad)
         ended = await studio.ended([f"{bad.url}/ts/i.m3u8"], moment(2), moment(3))
-        assert isinstance(ended, Failed)
+        assert isinstance(ended, StepFailure)
         assert ended.reason.startswith("Nothing could be captured. Source 1: ")
         assert reason in ended.reason
         assert ended.final == final
@@ -259,7 +259,7 @@ async def test_a_bad_origin_fails_with_a_sentence_and_another_one_replaces_it(
 async def test_an_origin_that_is_gone_is_asked_again_in_another_run(studio: Studio) -> None:
     async with Origin() as origin:
         ended = await studio.ended([f"{origin.url}/ts/i.m3u8"], moment(2), moment(3))
-    assert ended == Failed("Nothing could be captured. Source 1: The host answered 404.")
+    assert ended == StepFailure("Nothing could be captured. Source 1: The host answered 404.")
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ async def test_an_origin_that_is_gone_is_asked_again_in_another_run(studio: Stud
     ],
 )
 async def test_wrong_times_are_final(studio: Studio, start: str | None, end: str | None, reason: str) -> None:
-    assert await studio.ended(["http://127.0.0.1:9/i.m3u8"], start, end) == Failed(reason, final=True)
+    assert await studio.ended(["http://127.0.0.1:9/i.m3u8"], start, end) == StepFailure(reason, final=True)

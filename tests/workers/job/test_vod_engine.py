@@ -15,7 +15,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Mp4State
 from domain.job.handlers import JobHandlers, NewJob
 from domain.kernel.ports import Invocation
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
 from tests.wired import container
 from tests.workers.job.counted import film, numbers, tool
@@ -31,7 +31,7 @@ ADMIN = Invocation.by("admin")
 @pytest.fixture
 async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
     async with process(database_url, migrated[1], media_root=tmp_path / "media", roles=(*ENGINE, "outcomes")) as inner:
-        yield Engine(inner, JobNumbers(inner.database))
+        yield Engine(inner, JobNumberSequence(inner.database))
 
 
 @pytest.fixture

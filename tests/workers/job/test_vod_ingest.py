@@ -18,7 +18,7 @@ from tests.workers.job.counted import film, numbers, probed
 from tests.workers.job.file_host import FileHost
 from tests.workers.job.packaging import published, run
 from tests.workers.job.sources import BOTH, FRAMES, H264, RISKY, SOURCES, TONE, ffmpeg
-from workers.job.protocol import Failed
+from workers.job.protocol import StepFailure
 from workers.job.registry import builtin
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
@@ -61,7 +61,7 @@ async def test_foreign_sources_are_shown_frame_by_frame(hosts: StepProcessPool, 
     for name, foreign in (SOURCES if thorough else RISKY).items():
         foreign.make(root / "in" / foreign.file)
         made = await run(hosts, root, "vod_ingest", content_id=name, file=f"in/{foreign.file}")
-        assert not isinstance(made, Failed), (name, made)
+        assert not isinstance(made, StepFailure), (name, made)
         video = made["renditions"]["videos"][0]
         assert (video["width"], video["height"]) == foreign.size, name
         assert len(made["renditions"]["audios"]) == foreign.sounds, name
@@ -77,10 +77,10 @@ async def test_a_url_is_fetched_checked_and_packaged(hosts: StepProcessPool, roo
     body = (root / "in/film.mkv").read_bytes()
     async with FileHost(body) as host:
         wrong = await run(hosts, root, "vod_ingest", content_id="far", url=host.url, sha256="0" * 64)
-        assert isinstance(wrong, Failed)
+        assert isinstance(wrong, StepFailure)
         assert wrong.reason.startswith(f"Expected SHA-256 {'0' * 64}")
         made = await run(hosts, root, "vod_ingest", content_id="far", url=host.url, sha256=sha256(body).hexdigest())
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     described = json.loads((root / "far/metadata.json").read_text())
     assert {file["name"] for file in described["files"]} == published(root, "far") - {"metadata.json"}
     assert numbers(root / "far/far.mp4") == list(range(FRAMES))
@@ -108,7 +108,7 @@ async def test_what_cannot_be_packaged_fails_for_good_with_a_sentence(
     hosts: StepProcessPool, root: Path, file: str, reason: str | None
 ) -> None:
     failed = await run(hosts, root, "vod_ingest", content_id="refused", file=f"in/{file}")
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, StepFailure)
     assert failed.final
     assert reason in (None, failed.reason)
     assert str(root) not in failed.reason
@@ -140,7 +140,7 @@ async def test_a_full_disk_publishes_nothing(small: Path, root: Path, step_serve
                 ballast.write(bytes(max(_free(small) - free, 0)))
             made = await run(hosts, small / "media", "vod_package")
             (small / "ballast").unlink()
-            if not isinstance(made, Failed):
+            if not isinstance(made, StepFailure):
                 break
             reasons.append(made.reason)
             assert not made.final

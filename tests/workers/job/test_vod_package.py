@@ -20,7 +20,7 @@ from domain.drm.systems import Scheme
 from domain.event.published_files import is_withheld
 from tests.workers.job.counted import BITS, film, numbers, probed, tool
 from tests.workers.job.packaging import Results, published, run, shown_by_packager
-from workers.job.protocol import Failed, Protection
+from workers.job.protocol import Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.vod.renditions import ladder
 from workers.job.workflows.vod.thumbnails import Sheets
@@ -69,7 +69,7 @@ async def hosts(root: Path, step_server: ForkServer) -> AsyncIterator[StepProces
 @pytest.fixture(scope="module")
 async def clear(hosts: StepProcessPool, root: Path) -> Results:
     made = await run(hosts, root, "vod_package", renditions=[720, 96, 48])
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     return made
 
 
@@ -79,7 +79,7 @@ async def encrypted(hosts: StepProcessPool, root: Path) -> Results:
         return PROTECTION
 
     made = await run(hosts, root, "vod_package", content_id="secret", protection=protection)
-    assert not isinstance(made, Failed), made
+    assert not isinstance(made, StepFailure), made
     return made
 
 
@@ -186,7 +186,7 @@ async def test_what_the_packager_complains_of_shows_no_key(hosts: StepProcessPoo
 
     before = published(root, "secret")
     failed = await run(hosts, root, "vod_package", content_id="secret", protection=odd)
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, StepFailure)
     assert failed.reason.startswith("packager: ")
     assert KEY.hex()[:-2] not in failed.reason
     assert published(root, "secret") == before

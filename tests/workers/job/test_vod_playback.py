@@ -16,7 +16,7 @@ from tests.workers.job.counted import film, numbers, probed
 from tests.workers.job.packaging import run
 from tests.workers.job.sources import RISKY, SOURCES, Foreign
 from tests.workers.job.theatre import HEIGHT, WIDTH, Theatre
-from workers.job.protocol import Failed, Protection
+from workers.job.protocol import Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer
 
@@ -58,7 +58,7 @@ async def root(tmp_path_factory: pytest.TempPathFactory, step_server: ForkServer
             (root / content).mkdir(parents=True)
             film(root / content / f"{content}.mp4", *TRACKS, *CODED, inputs=TONES)
             made = await run(hosts, root, "vod_package", content_id=content, renditions=(192, 96), protection=protection)
-            assert not isinstance(made, Failed), made
+            assert not isinstance(made, StepFailure), made
     finally:
         await hosts.stop()
     return root
@@ -115,7 +115,7 @@ async def test_foreign_sources_play(played: Played, root: Path, thorough: bool) 
         for name, foreign in (SOURCES if thorough else {"telephone": RISKY["telephone"]}).items():
             foreign.make(root / "in" / foreign.file)
             made = await run(hosts, root, "vod_ingest", content_id=name, file=f"in/{foreign.file}")
-            assert not isinstance(made, Failed), (name, made)
+            assert not isinstance(made, StepFailure), (name, made)
             shown = moments(foreign, root / name / "clear" / made["renditions"]["videos"][0]["file"])
             for manifest in ("manifest.mpd", "master.m3u8"):
                 seen, report = await played(f"{quote(name)}/clear/{manifest}", shown=shown, turned=foreign.turned)

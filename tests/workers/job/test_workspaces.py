@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from domain.job.values import Output
-from projections.job.queue import Run
+from projections.job.queue import QueuedRun
 from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
 from workers.job import folders
@@ -21,17 +21,17 @@ from workers.job.media_paths import MediaPaths, PathEscape
 from workers.job.publishers import PublishedByAnother, Publishers
 from workers.job.workspaces import OutputMissing, Workspaces
 
-FIRST, SECOND = Run(17, 2, 1), Run(17, 2, 2)
+FIRST, SECOND = QueuedRun(17, 2, 1), QueuedRun(17, 2, 2)
 
 
-def made(root: Path, run: Run, text: str, *, name: str = "match/a.txt", path: str = "a") -> Output:
+def made(root: Path, run: QueuedRun, text: str, *, name: str = "match/a.txt", path: str = "a") -> Output:
     folder = MediaPaths(root, run.job).workspace(run.task, run.run)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text)
     return Output(path=path, name=name, size=len(text), sha256="0")
 
 
-def parts(run: Run, output: Output) -> tuple[str, ...]:
+def parts(run: QueuedRun, output: Output) -> tuple[str, ...]:
     """Return the path of an output below the media root, in its workspace."""
     return (".jobs", str(run.job), str(run.task), str(run.run), output.path)
 
@@ -116,7 +116,7 @@ async def test_links_among_the_notes_of_publishers_are_not_followed(workspaces: 
 async def test_folders_of_jobs_are_found_and_removed(workspaces: Workspaces, tmp_path: Path) -> None:
     assert await workspaces.jobs() == []
     made(tmp_path, FIRST, "one")
-    made(tmp_path, Run(18, 1, 1), "one")
+    made(tmp_path, QueuedRun(18, 1, 1), "one")
     (tmp_path / ".jobs" / "notes").mkdir()
     assert sorted(await workspaces.jobs()) == [17, 18]
     await workspaces.remove([17])
@@ -125,13 +125,13 @@ async def test_folders_of_jobs_are_found_and_removed(workspaces: Workspaces, tmp
 
 async def test_what_another_client_has_published_is_not_replaced(workspaces: Workspaces, tmp_path: Path) -> None:
     await workspaces.publish(FIRST, [made(tmp_path, FIRST, "one")], client="studio")
-    other = Run(18, 2, 1)
-    outputs = [made(tmp_path, other, "three", name="match/b.txt"), made(tmp_path, Run(18, 2, 1), "three")]
+    other = QueuedRun(18, 2, 1)
+    outputs = [made(tmp_path, other, "three", name="match/b.txt"), made(tmp_path, QueuedRun(18, 2, 1), "three")]
     with pytest.raises(PublishedByAnother, match=r"^A job of another client has published match/a.txt; it is not replaced\.$"):
         await workspaces.publish(other, outputs, client="playout")
     assert (tmp_path / "match/a.txt").read_text() == "one"
     assert not (tmp_path / "match/b.txt").exists(), "none of its files is published"
-    await workspaces.publish(Run(19, 2, 1), [made(tmp_path, Run(19, 2, 1), "new")], client="studio")
+    await workspaces.publish(QueuedRun(19, 2, 1), [made(tmp_path, QueuedRun(19, 2, 1), "new")], client="studio")
     assert (tmp_path / "match/a.txt").read_text() == "new"
 
 
@@ -140,7 +140,7 @@ async def test_files_that_were_removed_or_that_no_job_published_are_anybodys(wor
     (tmp_path / "match/a.txt").unlink()
     (tmp_path / "match/b.txt").write_text("by hand")
     for number, name in ((18, "match/a.txt"), (19, "match/b.txt")):
-        run = Run(number, 2, 1)
+        run = QueuedRun(number, 2, 1)
         await workspaces.publish(run, [made(tmp_path, run, "two", name=name)], client="playout")
         assert (tmp_path / name).read_text() == "two"
     with pytest.raises(PublishedByAnother):
@@ -151,7 +151,7 @@ async def test_files_that_were_removed_or_that_no_job_published_are_anybodys(wor
 
 
 async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_it(workspaces: Workspaces, tmp_path: Path) -> None:
-    first, second, third = (Run(job, 2, 1) for job in (17, 18, 19))
+    first, second, third = (QueuedRun(job, 2, 1) for job in (17, 18, 19))
     outputs = [made(tmp_path, first, "one")]
     Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", source=parts(first, outputs[0]), name="match/a.txt")
     theirs = [made(tmp_path, second, "three")]
@@ -166,7 +166,7 @@ async def test_a_file_that_another_client_is_about_to_publish_is_not_taken_from_
 
 
 async def test_a_path_that_a_removed_job_claimed_is_anybodys(workspaces: Workspaces, tmp_path: Path) -> None:
-    output, run = made(tmp_path, FIRST, "one"), Run(18, 2, 1)
+    output, run = made(tmp_path, FIRST, "one"), QueuedRun(18, 2, 1)
     Publishers(tmp_path).claim(tmp_path / "match/a.txt", "studio", source=parts(FIRST, output), name="match/a.txt")
     await workspaces.remove([17])
     await workspaces.publish(run, [made(tmp_path, run, "three")], client="playout")
@@ -175,12 +175,12 @@ async def test_a_path_that_a_removed_job_claimed_is_anybodys(workspaces: Workspa
 
 async def test_a_claim_that_came_too_late_bars_nobody(workspaces: Workspaces, tmp_path: Path) -> None:
     for job in (17, 18, 19):  # the note that counts is the third one
-        run = Run(job, 2, 1)
+        run = QueuedRun(job, 2, 1)
         await workspaces.publish(run, [made(tmp_path, run, "one")], client="studio")
-    late = Run(20, 2, 1)
+    late = QueuedRun(20, 2, 1)
     output, note = made(tmp_path, late, "late"), sha256(b"match/a.txt").hexdigest()
     (tmp_path / ".published" / note[:2] / f"{note}.1").write_text(f"playout\n{'/'.join(parts(late, output))}")
-    again = Run(21, 2, 1)
+    again = QueuedRun(21, 2, 1)
     await workspaces.publish(again, [made(tmp_path, again, "again")], client="studio")
     assert (tmp_path / "match/a.txt").read_text() == "again"
     with pytest.raises(PublishedByAnother):
@@ -226,7 +226,7 @@ async def test_of_clients_that_publish_at_the_same_time_one_does(workspaces: Wor
         tries = {}
         for client in range(4):
             number += 1
-            run = Run(number, 2, 1)
+            run = QueuedRun(number, 2, 1)
             outputs = [made(tmp_path, run, f"client-{client}", name=name, path=name[-5:]) for name in random.sample(paths, 3)]
             tries[f"client-{client}"] = workspaces.publish(run, outputs, client=f"client-{client}")
         ends = dict(zip(tries, await asyncio.gather(*tries.values(), return_exceptions=True), strict=True))
@@ -237,7 +237,9 @@ async def test_of_clients_that_publish_at_the_same_time_one_does(workspaces: Wor
             (tmp_path / name).unlink()
         await workspaces.remove(range(20, number + 1))
         if turn % 2:
-            await workspaces.publish(Run(number, 3, 1), [made(tmp_path, Run(number, 3, 1), "more", name=paths[0])], client=done[0])
+            await workspaces.publish(
+                QueuedRun(number, 3, 1), [made(tmp_path, QueuedRun(number, 3, 1), "more", name=paths[0])], client=done[0]
+            )
             (tmp_path / paths[0]).unlink()
     assert len(names(tmp_path, ".published/*/*")) <= 6, "superseded notes are deleted"
 

@@ -11,7 +11,17 @@ import pytest
 from tests.sources.films import AAC, AC3, CHANGES, H264, MPEG2, OPUS, VP8, Form, changing, film, late, slides, still
 from tests.sources.measure import Picture, Sound, apart, box, picture, sound
 from tests.workers.job.counted import probed, tool
-from workers.media.filters import PICTURE_TIMES, SOUND_LINE, FormedTracks, Stay, Track, fitted, key_frames, sound_form, steady
+from workers.media.filters import (
+    PICTURE_TIMES,
+    SOUND_LINE,
+    FilteredTrack,
+    FormedTracks,
+    Stay,
+    fitted,
+    key_frames,
+    sound_form,
+    steady,
+)
 
 EVEN = (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 FRAME = 0.042
@@ -21,7 +31,7 @@ FRAME = 0.042
 def made(source: Path, *, stay: Stay | None = None) -> Path:
     """Encode both tracks of the source."""
     formed = FormedTracks(
-        (Track("0:v:0", fitted(320, 180), is_picture=True), Track("0:a:0", sound_form(2), is_picture=False)),
+        (FilteredTrack("0:v:0", fitted(320, 180), is_picture=True), FilteredTrack("0:a:0", sound_form(2), is_picture=False)),
     )
     graph = f"{steady(formed.label(0), 'shown', stay=stay)};[{formed.label(1)}]{SOUND_LINE}[heard]"
     output = source.with_name("made.mp4")

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tests.properties.bounds import bounded
 from workers.media.errors import Unreadable
-from workers.media.hls import UNKNOWN_DURATION, Init, Playlist, read, text_of
-from workers.media.resources import Part
+from workers.media.hls import UNKNOWN_DURATION, HlsPlaylist, InitSection, read, text_of
+from workers.media.resources import ResourceRange
 
 
-def media(*lines: str, newest: int | None = None) -> Playlist:
+def media(*lines: str, newest: int | None = None) -> HlsPlaylist:
     return read("\n".join(["#EXTM3U", *lines]), most=1_000, newest=newest)
 
 
@@ -39,8 +39,17 @@ def test_a_range_goes_on_where_the_one_before_of_the_same_file_ended() -> None:
         *("#EXTINF:4,", "#EXT-X-BYTERANGE:50", "a.mp4", "#EXT-X-BYTERANGE: 30", "#EXTINF:4,", "a.mp4"),
         *('#EXT-X-MAP:URI="b.mp4"', "#EXT-X-BYTERANGE:9@5", "#EXTINF:4,", "b.mp4", "#EXTINF:4,", "whole.mp4"),
     )
-    assert [entry.part for entry in playlist.entries] == [Part(700, 100), Part(800, 50), Part(850, 30), Part(5, 9), None]
-    assert [entry.init for entry in playlist.entries] == [*[Init("a.mp4", Part(0, 700))] * 3, *[Init("b.mp4")] * 2]
+    assert [entry.part for entry in playlist.entries] == [
+        ResourceRange(700, 100),
+        ResourceRange(800, 50),
+        ResourceRange(850, 30),
+        ResourceRange(5, 9),
+        None,
+    ]
+    assert [entry.init for entry in playlist.entries] == [
+        *[InitSection("a.mp4", ResourceRange(0, 700))] * 3,
+        *[InitSection("b.mp4")] * 2,
+    ]
     for lines in (
         ("#EXT-X-BYTERANGE:5", "a"),
         ("#EXT-X-BYTERANGE:5@0", "a", "#EXT-X-BYTERANGE:5", "b"),
@@ -96,7 +105,7 @@ def test_only_the_newest_entries_are_read_and_all_are_counted() -> None:
         (148, "48.ts", 48.5),
         (149, "49.ts", 49.5),
     ]
-    assert playlist.entries[0].init == Init("i")
+    assert playlist.entries[0].init == InitSection("i")
 
 
 def test_a_playlist_is_encrypted_where_any_key_is() -> None:

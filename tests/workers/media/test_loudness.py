@@ -12,7 +12,7 @@ import pyloudnorm
 import pytest
 
 from tests.workers.job.counted import tool
-from workers.media.loudness import Loudness, meter, read_meter
+from workers.media.loudness import LoudnessMeasure, meter, read_meter
 
 Parts = Sequence[tuple[float, float]]
 """The dBFS of each part, and its duration in seconds."""
@@ -35,7 +35,7 @@ def _made(folder: Path, waves: Sequence[str], *, layout: str, seconds: float) ->
     return made
 
 
-def _measured(file: Path) -> Loudness:
+def _measured(file: Path) -> LoudnessMeasure:
     command = [tool("ffmpeg"), "-v", "error", "-i", file.name, "-af", meter("meter.txt", peaks=True), "-f", "null", "-"]
     subprocess.run(command, cwd=file.parent, check=True)
     return read_meter(file.parent / "meter.txt")
@@ -111,4 +111,4 @@ def test_pyloudnorm_has_the_same_opinion(tmp_path: Path) -> None:
 def test_silence_has_no_loudness(tmp_path: Path) -> None:
     result = _measured(_made(tmp_path, ["0", "0"], layout="stereo", seconds=4))
     assert (result.integrated, result.momentary, result.short_term, result.true_peak) == (None, None, None, None)
-    assert read_meter(tmp_path / "nothing.txt") == Loudness()
+    assert read_meter(tmp_path / "nothing.txt") == LoudnessMeasure()

@@ -14,7 +14,7 @@ from tests.sources.films import Form
 from tests.sources.measure import picture
 from tests.workers.job.counted import tool
 from workers.media.errors import Unusable
-from workers.media.file import MediaFile, probe_at
+from workers.media.file import ProbedFile, probe_at
 from workers.media.source import source
 from workers.media.tracks import Listing
 
@@ -40,7 +40,7 @@ class Programs:
         self.lines.append(message)
 
 
-def probed(path: Path, programme: int | None = None) -> MediaFile:
+def probed(path: Path, programme: int | None = None) -> ProbedFile:
     return probe_at(Programs(), path, name=path.name, programme=programme)
 
 

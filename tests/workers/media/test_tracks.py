@@ -8,14 +8,14 @@ import pytest
 
 from tests.sources.films import AAC, AC3, CHANGES, H264, HEVC, Coding, Form, changing, ffmpeg, film
 from workers.media.changes import Watch, parameters
-from workers.media.tracks import Listing, Track
+from workers.media.tracks import Listing, MeasuredTrack
 
-STEADY = Track([number * 0.04 for number in range(250)], 0.04)
+STEADY = MeasuredTrack([number * 0.04 for number in range(250)], 0.04)
 """A track of ten seconds."""
 
 
-def part(*intervals: tuple[float, float]) -> Track:
-    return Track([time for time in STEADY.times if any(begin <= time < end for begin, end in intervals)], 0.04)
+def part(*intervals: tuple[float, float]) -> MeasuredTrack:
+    return MeasuredTrack([time for time in STEADY.times if any(begin <= time < end for begin, end in intervals)], 0.04)
 
 
 def test_a_whole_track_lacks_nothing_and_has_no_gap() -> None:
@@ -49,8 +49,8 @@ def test_a_hole_of_less_than_a_second_is_none() -> None:
 
 
 def test_what_comes_before_the_first_picture_is_not_compared() -> None:
-    early = Track([time - 3.0 for time in STEADY.times], 0.04)
-    assert Track([time for time in early.times if time >= 0], 0.04).lacks(early) == []
+    early = MeasuredTrack([time - 3.0 for time in STEADY.times], 0.04)
+    assert MeasuredTrack([time for time in early.times if time >= 0], 0.04).lacks(early) == []
 
 
 def changed(source: Path, stream: int, codec: str) -> bool:

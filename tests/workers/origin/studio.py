@@ -17,10 +17,10 @@ from workers.origin.knowledge import IsAwaited
 from workers.origin.limits import OriginLimits
 from workers.origin.live_origin import LiveOrigin
 from workers.origin.names import upload
-from workers.origin.playback import View
+from workers.origin.playback import PlaybackView
 
-LIVE = View(archive=False, up="")
-ARCHIVE = View(archive=True, up="../")
+LIVE = PlaybackView(archive=False, up="")
+ARCHIVE = PlaybackView(archive=True, up="../")
 CODECS: Mapping[str, Codec] = {"v": AVC, "a": AAC}
 
 
@@ -72,13 +72,13 @@ class Studio:
 
         await self.origin.ingest.take(point, upload(path), writer=writer(session), body=body(), window=window)
 
-    async def master(self, view: View = LIVE) -> str | None:
+    async def master(self, view: PlaybackView = LIVE) -> str | None:
         return await self.origin.playback.master("news", view)
 
-    async def manifest(self, view: View = LIVE) -> str | None:
+    async def manifest(self, view: PlaybackView = LIVE) -> str | None:
         return await self.origin.playback.manifest("news", view)
 
-    async def media(self, track: str, view: View = LIVE) -> str:
+    async def media(self, track: str, view: PlaybackView = LIVE) -> str:
         return await self.origin.playback.media("news", view, track=track) or ""
 
     def moment(self) -> float:

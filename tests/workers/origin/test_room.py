@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import HandClock
 from tests.workers.origin.studio import ARCHIVE, Studio, Track, master_playlist
 from workers.origin.limits import RefusalReason, UploadRefused
-from workers.origin.recordings import Point
+from workers.origin.recordings import RecordedPoint
 from workers.origin.track_index import TrackWriter
 
 KIB = 1024
@@ -130,7 +130,7 @@ async def test_a_kill_while_room_is_made_loses_nothing(tmp_path: Path, clock: Ha
     studio = Studio(tmp_path / "origin", clock)
     track = Track(studio, "v0")
     await on_the_air(studio, [track], seconds=1, count=300)
-    point = Point(studio.root / "news")
+    point = RecordedPoint(studio.root / "news")
     [recording] = point.recordings()
     TrackWriter(recording.tracks["v0"]).without(100)
     await track.send()
@@ -155,7 +155,7 @@ async def test_half_a_line_is_no_line(studio: Studio) -> None:
     await track.send()
     again = Studio(studio.root, studio.clock)
     assert numbers(await again.media("v0", ARCHIVE)) == list(range(201))
-    point = Point(studio.root / "news")
+    point = RecordedPoint(studio.root / "news")
     [recording] = point.recordings()
     assert point.trim(recording, before=recording.tracks["v0"].segments[10].written, window=1) == 10
     assert numbers(await Studio(studio.root, studio.clock).media("v0", ARCHIVE)) == list(range(10, 201))

@@ -15,7 +15,7 @@ from tests.workers.origin.mp4 import AVC, fragment, init
 from tests.workers.origin.studio import Studio, Track, writer
 from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.names import upload
-from workers.origin.recordings import Point
+from workers.origin.recordings import RecordedPoint
 
 
 def segments(studio: Studio, session: int) -> int:
@@ -42,16 +42,16 @@ async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await Track(studio, "v0", session=7).send()
-    read, go_on, state = threading.Event(), threading.Event(), Point.state
+    read, go_on, state = threading.Event(), threading.Event(), RecordedPoint.state
 
-    def slowly(point: Point) -> object:
+    def slowly(point: RecordedPoint) -> object:
         result = state(point)
         if not read.is_set():
             read.set()
             go_on.wait()
         return result
 
-    monkeypatch.setattr(Point, "state", slowly)
+    monkeypatch.setattr(RecordedPoint, "state", slowly)
     looking = asyncio.create_task(studio.origin.ingest.look("news", writer(8)))
     await asyncio.to_thread(read.wait)
     await Track(studio, "v0", session=8).send()
@@ -64,7 +64,7 @@ async def test_a_recording_that_goes_on_again_is_not_removed(studio: Studio) -> 
     """The recording had ended when another process looked for space, and continues before that process removes it."""
     track = Track(studio, "v0")
     await track.send(ended=True)
-    [recording] = (point := Point(studio.root / "news")).recordings()
+    [recording] = (point := RecordedPoint(studio.root / "news")).recordings()
     assert recording.ended
     await track.send()
     assert not point.remove(recording, still=lambda entry: entry.ended)
@@ -86,7 +86,7 @@ async def test_a_session_that_was_ended_stays_ended(studio: Studio) -> None:
         with pytest.raises(UploadRefused) as refused:
             await origin.put("v0-1.m4s", b"x")
         assert refused.value.why is RefusalReason.FENCED
-    [recording] = Point(studio.root / "news").recordings()
+    [recording] = RecordedPoint(studio.root / "news").recordings()
     assert recording.state.ended is not None
     await Track(studio, "v0", session=2).send()
     assert segments(studio, 1) == segments(studio, 2) == 1
@@ -98,7 +98,7 @@ async def test_a_token_that_was_revoked_writes_no_more(studio: Studio) -> None:
     """This includes a stream that it has begun in another process than the one that revokes it."""
     stream = fragments(studio, "news")
     await stream.begun.wait()
-    Point(studio.root / "news").revoke(now=writer(1).issued)
+    RecordedPoint(studio.root / "news").revoke(now=writer(1).issued)
     with pytest.raises(UploadRefused) as refused:
         await stream.task
     assert refused.value.why is RefusalReason.FENCED

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from workers.adapters.outbound_guard import Guard, GuardedResolver
+from workers.adapters.outbound_guard import AddressGuard, GuardedResolver
 
 Script = Callable[[StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -135,7 +135,7 @@ def _results(host: str, port: int, addresses: Iterable[str]) -> list[ResolveResu
 class Answers(GuardedResolver):
     """The guarded resolver over names of a test; the last answer is repeated."""
 
-    def __init__(self, guard: Guard, *answers: Iterable[str]) -> None:
+    def __init__(self, guard: AddressGuard, *answers: Iterable[str]) -> None:
         super().__init__(guard)
         self._answers = [list(answer) for answer in answers]
 

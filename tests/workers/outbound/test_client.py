@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from tests.conftest import NOON
 from tests.descriptors import descriptors_left
 from tests.workers.outbound.host import OK, Answers, Host, Liar, Silence, hangs, says
-from workers.adapters.outbound_guard import Guard
+from workers.adapters.outbound_guard import AddressGuard
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused
 
@@ -224,7 +224,7 @@ async def test_nobody_listens(client: Outbound) -> None:
 
 
 async def test_a_name_is_not_known() -> None:
-    client = GuardedClient(resolver=Answers(Guard(), []))
+    client = GuardedClient(resolver=Answers(AddressGuard(), []))
     assert (await failure(client, "http://nowhere.example")).kind == "dns"
     await client.close()
 

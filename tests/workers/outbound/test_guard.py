@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.workers.outbound.host import OK, Answers, Host, Liar, Silence, says
-from workers.adapters.outbound_guard import Guard, GuardedResolver, target
+from workers.adapters.outbound_guard import AddressGuard, GuardedResolver, target
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.outbound import OutboundFailed, OutboundRefused
 
@@ -83,7 +83,7 @@ def test_the_table_is_long_enough() -> None:
 
 @pytest.mark.parametrize("url", HOSTILE, ids=ascii)
 async def test_a_hostile_url_is_refused_before_a_byte_is_sent(silence: Silence, url: str) -> None:
-    client = GuardedClient(resolver=Answers(Guard(), ["127.0.0.1"]))
+    client = GuardedClient(resolver=Answers(AddressGuard(), ["127.0.0.1"]))
     with pytest.raises(OutboundRefused):
         await client.request("POST", url.replace("PORT", str(silence.port)), body=b"x", seconds=60)
     assert await silence.arrivals() == 0
@@ -114,7 +114,7 @@ INSIDE = """
 @pytest.mark.parametrize("name", ["inside.example", "localhost.", "a_b.example.", "bücher.example"])
 @pytest.mark.parametrize("address", INSIDE.split())
 async def test_a_name_that_leads_inside_is_refused(silence: Silence, name: str, address: str) -> None:
-    client = GuardedClient(resolver=Answers(Guard(), [address]))
+    client = GuardedClient(resolver=Answers(AddressGuard(), [address]))
     with pytest.raises(OutboundRefused, match="is not public"):
         await client.request("POST", f"http://{name}:{silence.port}/", body=b"x")
     assert await silence.arrivals() == 0
@@ -125,7 +125,7 @@ async def test_a_name_that_leads_inside_is_refused(silence: Silence, name: str, 
 async def test_one_address_inside_spoils_the_name(silence: Silence, both: list[str]) -> None:
     """The address that is allowed stands for a public one: it would be reached, and is not."""
     allow = [ip_network("127.0.0.1/32")]
-    client = GuardedClient(allow, resolver=Answers(Guard(allow), both))
+    client = GuardedClient(allow, resolver=Answers(AddressGuard(allow), both))
     with pytest.raises(OutboundRefused):
         await client.request("POST", f"http://two.example:{silence.port}/", body=b"x")
     assert await silence.arrivals() == 0
@@ -174,7 +174,7 @@ async def test_a_name_that_changes_its_answer_is_refused(silence: Silence, guard
     """First what is allowed, then what is not. Another port, so that no answer is remembered."""
     allow = [ip_network("127.0.0.1/32")]
     answers = ["127.0.0.1"], ["127.0.0.2"]
-    client = GuardedClient(allow, resolver=Answers(Guard(allow), *answers) if guarded else Liar(*answers))
+    client = GuardedClient(allow, resolver=Answers(AddressGuard(allow), *answers) if guarded else Liar(*answers))
     async with Host(says(OK)) as host:
         assert (await client.request("POST", f"http://rebound.example:{host.port}/", body=b"x")).status == 200
         with pytest.raises(OutboundRefused, match="is not public") as refused:
@@ -185,7 +185,7 @@ async def test_a_name_that_changes_its_answer_is_refused(silence: Silence, guard
 
 
 async def test_a_name_without_addresses_fails() -> None:
-    client = GuardedClient(resolver=Answers(Guard(), []))
+    client = GuardedClient(resolver=Answers(AddressGuard(), []))
     with pytest.raises(OutboundFailed) as failed:
         await client.request("POST", "http://nowhere.example/")
     assert failed.value.kind == "dns"
@@ -193,7 +193,7 @@ async def test_a_name_without_addresses_fails() -> None:
 
 
 async def test_the_guarded_resolver_asks_the_system() -> None:
-    resolver = GuardedResolver(Guard([ip_network("127.0.0.0/8"), ip_network("::1/128")]))
+    resolver = GuardedResolver(AddressGuard([ip_network("127.0.0.0/8"), ip_network("::1/128")]))
     addresses = await resolver.resolve("localhost", 80)
     assert {address["host"] for address in addresses} <= {"127.0.0.1", "::1"}
     assert addresses
@@ -207,12 +207,12 @@ def test_what_python_knows_not_to_be_global_is_never_permitted(address: object) 
     """Python's table is older and shorter than ours; ours must include it."""
     judged = ip_address(str(address))
     if not judged.is_global or judged.is_multicast or judged.is_reserved:
-        assert not Guard().permits(str(judged)) or (isinstance(judged, IPv6Address) and judged.ipv4_mapped is not None)
+        assert not AddressGuard().permits(str(judged)) or (isinstance(judged, IPv6Address) and judged.ipv4_mapped is not None)
 
 
 @given(st.ip_addresses(v=4))
 def test_ipv4_written_as_ipv6_is_judged_as_ipv4(address: object) -> None:
-    guard = Guard([IPv4Network("10.0.0.0/8"), IPv6Network("::ffff:0:0/96"), IPv6Network("fd00::/8")])
+    guard = AddressGuard([IPv4Network("10.0.0.0/8"), IPv6Network("::ffff:0:0/96"), IPv6Network("fd00::/8")])
     assert guard.permits(f"::ffff:{address}") == guard.permits(str(address))
 
 
@@ -224,11 +224,11 @@ PUBLIC = """
 
 @pytest.mark.parametrize("address", PUBLIC.split())
 def test_what_lies_beside_is_public(address: str) -> None:
-    assert Guard().permits(address)
+    assert AddressGuard().permits(address)
 
 
 def test_allow_opens_what_it_names_and_nothing_else() -> None:
-    guard = Guard([ip_network("10.1.0.0/16"), ip_network("fd00:1::/32"), ip_network("::1/128")])
+    guard = AddressGuard([ip_network("10.1.0.0/16"), ip_network("fd00:1::/32"), ip_network("::1/128")])
     assert all(map(guard.permits, ["10.1.0.0", "10.1.255.255", "::ffff:10.1.2.3", "fd00:1::5", "::1"]))
     assert not any(
         map(guard.permits, ["10.0.255.255", "10.2.0.0", "fd00:2::1", "::2", "127.0.0.1", "::10.1.2.3", "64:ff9b::a01:203"])

@@ -11,7 +11,7 @@ import pytest
 from yarl import URL
 
 from tests.workers.outbound.host import Host, Liar, says
-from workers.adapters.outbound_guard import Guard, GuardedResolver, NotPublic
+from workers.adapters.outbound_guard import AddressGuard, GuardedResolver, NotPublic
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.outbound import OutboundRefused
 
@@ -117,7 +117,7 @@ async def test_an_origin_with_a_name_is_where_the_name_leads(host: Host) -> None
 
 
 def test_sockets_are_made_for_its_address_and_port_only() -> None:
-    guard = Guard(origin="http://127.0.0.1:8080").towards(URL("http://127.0.0.1:8080/origin/live/news/state"))
+    guard = AddressGuard(origin="http://127.0.0.1:8080").towards(URL("http://127.0.0.1:8080/origin/live/news/state"))
     stream = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
     guard.socket((*stream, ("127.0.0.1", 8080))).close()
     for place in (("127.0.0.1", 8081), ("127.0.0.2", 8080), ("10.0.0.1", 8080)):
@@ -130,7 +130,7 @@ async def test_a_resolver_that_lies_does_not_lead_elsewhere(host: Host) -> None:
     client = GuardedClient(origin=host.url, resolver=Liar("10.0.0.1"))
     assert (await client.request("GET", f"{host.url}/origin/live/news/state")).status == 200
     await client.close()
-    assert await GuardedResolver(Guard()).addresses("localhost", 1, family=socket.AF_UNSPEC)
+    assert await GuardedResolver(AddressGuard()).addresses("localhost", 1, family=socket.AF_UNSPEC)
 
 
 def bearers(host: Host) -> list[str | None]:

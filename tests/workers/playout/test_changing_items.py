@@ -18,7 +18,7 @@ from tests.sources import films
 from tests.sources.films import CHANGES, Form
 from tests.sources.measure import apart
 from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
-from workers.adapters.encoders.item_decoder import ItemDecoder, Over, Streams, inspect_item
+from workers.adapters.encoders.item_decoder import ItemDecoder, ItemStreams, Over, inspect_item
 from workers.adapters.ffmpeg import find
 from workers.adapters.step_account import program_confinement
 from workers.playout.ports import OpenedItem
@@ -47,7 +47,7 @@ async def played(path: Path, *, start: float = 0.0, end: float | None = None, so
     confinement = program_confinement(program)
     item = OpenedItem(os.open(path, os.O_RDONLY), start, end)
     result = await inspect_item(program, item, confinement=confinement, cache={})
-    streams = Streams.of(result, sound=sound)
+    streams = ItemStreams.of(result, sound=sound)
     decoder = await ItemDecoder.start(program, item, streams=streams, canvas=canvas, confinement=confinement)
     try:
         await decoder.wait_for_first(seconds=60)

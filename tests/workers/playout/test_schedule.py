@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.workers.playout.memory import item
 from workers.playout.ports import PlayoutPlaylist
-from workers.playout.schedule import Anchor, Due, Place, due, locate, successor
+from workers.playout.schedule import DueItem, Place, PlayoutAnchor, due, locate, successor
 
 NAMES = st.lists(st.sampled_from("abcdef"), max_size=6)
 
@@ -56,14 +56,14 @@ def lengths(names: str = "abc", seconds: float = 10.0) -> dict[str, float]:
 
 
 def shown(
-    names: str, anchor: Anchor | None, *, now: float, looped: bool = False, durations: dict[str, float] | None = None
+    names: str, anchor: PlayoutAnchor | None, *, now: float, looped: bool = False, durations: dict[str, float] | None = None
 ) -> object:
     result = due(playlist(names, looped=looped), anchor, now=now, lengths=lengths() if durations is None else durations)
     return result and (names[result.place.index] if result.place.index < len(names) else "?", result.offset, result.over)
 
 
 def test_what_is_on_the_air_is_told_by_the_clock() -> None:
-    anchor = Anchor(at("abc", 0), at=100.0)
+    anchor = PlayoutAnchor(at("abc", 0), at=100.0)
     assert shown("abc", None, now=5.0) == ("a", 0.0, False)
     assert shown("abc", anchor, now=104.0) == ("a", 4.0, False)
     assert shown("abc", anchor, now=110.0) == ("b", 0.0, False)
@@ -76,14 +76,14 @@ def test_what_is_on_the_air_is_told_by_the_clock() -> None:
 
 
 def test_an_item_of_unknown_length_lasts_and_one_without_length_is_passed() -> None:
-    anchor, (a, b, _) = Anchor(at("abc", 0), at=0.0), playlist("abc").marks
+    anchor, (a, b, _) = PlayoutAnchor(at("abc", 0), at=0.0), playlist("abc").marks
     assert shown("abc", anchor, now=1_000.0, durations={a: 10.0}) == ("b", 990.0, False)
     assert shown("abc", anchor, now=15.0, durations={a: 10.0, b: 0.0}) == ("c", 5.0, False)
     assert shown("abc", anchor, now=15.0, looped=True, durations=lengths(seconds=0.0)) == ("a", 0.0, False)
 
 
 def test_a_playlist_that_changed_meanwhile() -> None:
-    anchor = Anchor(at("abc", 1), at=100.0)
+    anchor = PlayoutAnchor(at("abc", 1), at=100.0)
     assert shown("xbc", anchor, now=112.0) == ("c", 2.0, False), "the item is still there"
     expected = lengths("abcx")
     assert shown("xc", anchor, now=112.0, durations=expected) == ("x", 2.0, False), "it was taken out, and is over"
@@ -91,7 +91,7 @@ def test_a_playlist_that_changed_meanwhile() -> None:
 
 
 def test_a_playlist_that_was_over_goes_on_when_something_was_added() -> None:
-    over = Anchor(at("abc", 2), at=100.0, over=True)
+    over = PlayoutAnchor(at("abc", 2), at=100.0, over=True)
     assert shown("abc", over, now=5_000.0) == ("c", 0.0, True)
     assert shown("abcd", over, now=5_000.0) == ("d", 0.0, False)
     assert shown("xy", over, now=5_000.0) == ("x", 0.0, False)
@@ -106,12 +106,12 @@ def test_the_clock_and_the_order_never_contradict(
     over."""
     before, after = playlist(names), playlist(others, looped=looped)
     expected = {mark: data.draw(st.floats(0, 100)) for mark in {*before.marks, *after.marks}}
-    anchor = Anchor(Place(index % len(names), before.marks[index % len(names)]), at=0.0) if names else None
+    anchor = PlayoutAnchor(Place(index % len(names), before.marks[index % len(names)]), at=0.0) if names else None
     found_due = due(after, anchor, now=now, lengths=expected)
     if not others:
         assert found_due is None
         return
-    assert isinstance(found_due, Due)
+    assert isinstance(found_due, DueItem)
     assert after.marks[found_due.place.index] == found_due.place.mark
     assert 0 <= found_due.offset <= max(expected.values())
     if found_due.over:
@@ -131,11 +131,11 @@ def test_going_on_by_the_clock_is_the_same_as_never_having_stopped(
         begins += expected[place.mark]
         place = successor(plan, place)
     first = successor(plan, None)
-    found_due = due(plan, Anchor(first, 0.0), now=until, lengths=expected) if first is not None else None
+    found_due = due(plan, PlayoutAnchor(first, 0.0), now=until, lengths=expected) if first is not None else None
     if place is None:
         assert found_due is None or found_due.over
     else:
-        assert isinstance(found_due, Due)
+        assert isinstance(found_due, DueItem)
         assert (found_due.place, found_due.offset, found_due.began) == (place, until - begins, begins)
 
 

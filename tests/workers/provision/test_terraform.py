@@ -17,7 +17,7 @@ from faults.surroundings import SmallDisk
 from tests.programs import program
 from tests.workers.job.engine import once
 from tests.workers.provision.site import TEMPLATE, A, B, Site, names
-from workers.adapters.provisioners.workdir import Ending
+from workers.adapters.provisioners.workdir import ProgramDeadline
 from workers.ports.provisioners import Halt
 
 
@@ -240,9 +240,9 @@ async def test_a_terraform_of_a_dead_worker_that_does_not_end_is_ended(site: Sit
 
 
 def test_a_program_is_interrupted_once_and_then_killed() -> None:
-    ending = Ending(seconds=0.0, grace=0.0)
+    ending = ProgramDeadline(seconds=0.0, grace=0.0)
     assert [ending.due() for _ in range(3)] == [signal.SIGINT, signal.SIGKILL, None]
-    assert Ending(seconds=60.0, grace=0.0).due() is None
+    assert ProgramDeadline(seconds=60.0, grace=0.0).due() is None
     assert not ending.in_vain
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.properties.bounds import MIB, bounded
 from tests.properties.test_origin_parsers import spoilt
 from tests.workers.origin.mp4 import AAC, AVC, SCALE, box, fragment, init
-from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.rtmp_point import Interleaved
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.pushes.live_stream import PICTURE, SOUND, OpenStream
@@ -26,7 +26,7 @@ TRACK = Track(PICTURE, cmaf.header(HEADER))
 LONG_DESCRIPTOR = ("mp4a", "esds", bytes(4) + b"\3" + b"\xff" * MIB)
 
 
-def feed(*pieces: bytes) -> list[Queued]:
+def feed(*pieces: bytes) -> list[QueuedFragment]:
     track_feed = TrackFeed(TRACK)
     return [queued for piece in pieces for queued in track_feed.feed(piece)]
 
@@ -84,7 +84,7 @@ def test_a_header_that_is_to_waste_time_is_refused(name: str) -> None:
 
 async def test_fragments_are_read_ahead_up_to_a_number_of_bytes() -> None:
     """Each is 40 MiB: ten seconds of 33 Mbit/s. One that alone is larger than the limit would still go through."""
-    big = Queued(TRACK, cmaf.Fragment(0, 1, bytes(40 * MIB), ()))
+    big = QueuedFragment(TRACK, cmaf.CmafFragment(0, 1, bytes(40 * MIB), ()))
     stream = OpenStream([TRACK], silent=60.0)
     putting = [asyncio.create_task(stream.put(big)) for _ in range(4)]
     done, _ = await asyncio.wait(putting, timeout=0.2)
@@ -109,12 +109,12 @@ def test_any_bytes_are_cmaf_or_not(data: bytes) -> None:
 async def test_what_waited_for_another_track_is_not_counted_once_it_was_sent() -> None:
     sound = Track(SOUND, cmaf.header(init(AAC)))
     order = Interleaved([TRACK, sound])
-    assert not [tag for number in range(3) for tag in order.add(Queued(TRACK, fragment_of(number)))]
+    assert not [tag for number in range(3) for tag in order.add(QueuedFragment(TRACK, fragment_of(number)))]
     assert order.buffered > 3 * 100_000
-    assert len(list(order.add(Queued(sound, fragment_of(9))))) == 3
+    assert len(list(order.add(QueuedFragment(sound, fragment_of(9))))) == 3
     assert order.buffered < 110_000
 
 
-def fragment_of(number: int) -> cmaf.Fragment:
+def fragment_of(number: int) -> cmaf.CmafFragment:
     """Second `number`, one frame of 100,000 bytes."""
-    return cmaf.Fragment(number * SCALE, SCALE, bytes(100_000), (cmaf.Sample(100_000, SCALE, 0, True),))
+    return cmaf.CmafFragment(number * SCALE, SCALE, bytes(100_000), (cmaf.CmafSample(100_000, SCALE, 0, True),))

@@ -42,7 +42,7 @@ from tests.workers.session.memory import LEASE, until
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
-from workers.adapters.pushes.live_stream import LiveStreams
+from workers.adapters.pushes.live_stream import StreamOpener
 from workers.adapters.pushes.rtmp_push import RtmpPusher
 from workers.adapters.step_account import program_confinement
 from workers.kernel.wakeups import Waker
@@ -207,7 +207,7 @@ async def member(
 @asynccontextmanager
 async def real_pusher(silent: float = 20.0) -> AsyncIterator[RtmpPusher]:
     client = GuardedClient(LOCAL)
-    yield RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_confinement), silent))
+    yield RtmpPusher(client, StreamOpener(client, Copying(find("ffmpeg"), program_confinement), silent))
     await client.close()
 
 

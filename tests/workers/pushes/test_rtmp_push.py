@@ -24,14 +24,14 @@ from workers.adapters.encoders.rtmp_point import LATE
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying
-from workers.adapters.pushes.live_stream import LiveStreams
+from workers.adapters.pushes.live_stream import StreamOpener
 from workers.adapters.pushes.rtmp_push import RtmpPusher
 from workers.adapters.step_account import program_confinement
 from workers.ports.live import LiveIngest
-from workers.ports.pushes import Push, PushFailed, PushRecord, Sound
+from workers.ports.pushes import Push, PushedSound, PushFailed, PushRecord
 
 PATIENCE = 60
-FIRST = Sound()
+FIRST = PushedSound()
 SECRET = "marked-key"
 
 
@@ -67,9 +67,9 @@ class Pushed:
 
 
 @asynccontextmanager
-async def pushing(*urls: str, to: str, key: str = "a", sound: Sound = FIRST, silent: float = 20.0) -> AsyncIterator[Pushed]:
+async def pushing(*urls: str, to: str, key: str = "a", sound: PushedSound = FIRST, silent: float = 20.0) -> AsyncIterator[Pushed]:
     client = GuardedClient(LOCAL)
-    pusher = RtmpPusher(client, LiveStreams(client, Copying(find("ffmpeg"), program_confinement), silent))
+    pusher = RtmpPusher(client, StreamOpener(client, Copying(find("ffmpeg"), program_confinement), silent))
     record = PushRecord()
     made: Pushed
 
@@ -88,7 +88,7 @@ async def pushing(*urls: str, to: str, key: str = "a", sound: Sound = FIRST, sil
 
 
 async def test_a_stream_with_tracks_of_their_own_arrives_as_it_is(origin: LiveOrigin, receiver: RtmpReceiver) -> None:
-    async with pushing(origin.cmaf, to=receiver.url, sound=Sound((), "de")) as pushed:
+    async with pushing(origin.cmaf, to=receiver.url, sound=PushedSound((), "de")) as pushed:
         await until(lambda: receiver.media("a") > 150, seconds=PATIENCE)
         assert children("ffmpeg") in ([], [origin.process.pid if origin.process else 0])
         statistics = pushed.record.statistics()
@@ -114,7 +114,7 @@ async def test_a_stream_of_mpeg_ts_is_taken_apart_and_ffmpeg_reads_it(origin: Li
     before = set(children("ffmpeg"))
     try:  # it takes one connection, so none is made to find out whether it listens
         await until(lambda: f"0100007F:{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text(), seconds=PATIENCE)
-        async with pushing(origin.ts, to=f"rtmp://127.0.0.1:{port}/live", key=SECRET, sound=Sound(place=1)) as pushed:
+        async with pushing(origin.ts, to=f"rtmp://127.0.0.1:{port}/live", key=SECRET, sound=PushedSound(place=1)) as pushed:
             await until(lambda: pushed.record.frames > 60 or pushed.task.done(), seconds=PATIENCE)
             assert not pushed.task.done(), pushed.fault
             (pid,) = set(children("ffmpeg")) - before

@@ -19,15 +19,15 @@ from projections.kernel.database.database import Database
 from projections.session.store import Drawn, SessionStore, Wanted, WantedQuery
 from tests.projections.feeding import configured, do, event, record
 from workers.kernel.wakeups import Waker
-from workers.session.kinds import CannotRun, Ended, StartFailed
-from workers.session.session import Retries
+from workers.session.kinds import CannotRun, SessionEnd, StartFailed
+from workers.session.session import SessionRetries
 from workers.session.worker import CONSUMER, SHARDS, SessionWorker
 
 WANTED = WantedQuery(
     "memory", "SELECT on_air_channel_id::text, id::text, on_air_version FROM event_view WHERE on_air_channel_id IS NOT NULL"
 )
 LEASE = 2.0
-FAST = Retries(first=0.05, longest=0.2, most=4, stable=30.0)
+FAST = SessionRetries(first=0.05, longest=0.2, most=4, stable=30.0)
 _WRITE_EVERY = 0.01
 LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED
 
@@ -80,7 +80,7 @@ class MemorySession:
         self._number = number
         self._worker = worker
         self._may_send = may_send
-        self._end: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._end: asyncio.Future[SessionEnd] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
@@ -92,9 +92,9 @@ class MemorySession:
     def crash(self, reason: str = "it crashed", *, forgiven: bool = False) -> None:
         self._task.cancel()
         if not self._end.done():
-            self._end.set_result(Ended(reason, forgiven))
+            self._end.set_result(SessionEnd(reason, forgiven))
 
-    async def ended(self) -> Ended:
+    async def ended(self) -> SessionEnd:
         return await asyncio.shield(self._end)
 
     async def stop(self, *, final: bool) -> None:
@@ -170,7 +170,7 @@ class Member:
 
 @asynccontextmanager
 async def member(
-    database: Database, world: World, *, name: str = "one", retries: Retries = FAST, lease: float = LEASE
+    database: Database, world: World, *, name: str = "one", retries: SessionRetries = FAST, lease: float = LEASE
 ) -> AsyncIterator[Member]:
     kind = MemoryKind(world, name)
     leases = ShardLeases(database, CONSUMER, shards=SHARDS, member=uuid4(), host=name, lease=lease, reads_log=False)

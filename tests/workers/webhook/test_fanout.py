@@ -14,7 +14,7 @@ from domain.event.commands import (
 from domain.event.values import EventState, Mp4State, Trigger
 from domain.kernel.cause import Cause
 from domain.redaction.events import Part
-from projections.audit.redactor import Selection
+from projections.audit.redactor import RedactionSelection
 from projections.log.reader import head
 from projections.webhook.keys import shard_of
 from tests.conftest import NOON
@@ -184,7 +184,7 @@ async def test_what_lost_its_content_is_shown_without_it_from_then_on(inner: Cor
     await do(inner, AddOrUpdateEvent(FIRST, {}, state=EventState.LIVE_PUBLISHED))
     await do(inner, AddOrUpdateEvent(FIRST, {}, state=EventState.STOPPED))
     await fan.feed()
-    selection = Selection(stream=f"event:{FIRST}")
+    selection = RedactionSelection(stream=f"event:{FIRST}")
     order = await inner.redactor.request(selection, [Part.CONTENT], reason="r", cause=Cause.by("admin"))
     while order.reached < order.through:
         order = await inner.redactor.step(order)

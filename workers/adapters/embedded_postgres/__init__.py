@@ -7,6 +7,6 @@ recover; a server that still runs is taken over by the next start.
 
 from workers.adapters.embedded_postgres.errors import EmbeddedPostgresError
 from workers.adapters.embedded_postgres.roles import DATABASE
-from workers.adapters.embedded_postgres.server import EmbeddedPostgres, Logins
+from workers.adapters.embedded_postgres.server import DatabaseUrls, EmbeddedPostgres
 
-__all__ = ["DATABASE", "EmbeddedPostgres", "EmbeddedPostgresError", "Logins"]
+__all__ = ["DATABASE", "DatabaseUrls", "EmbeddedPostgres", "EmbeddedPostgresError"]

@@ -120,7 +120,7 @@ _SOCKET_PATH_BYTES = 107
 _POLL = 0.02
 
 
-class Logins(NamedTuple):
+class DatabaseUrls(NamedTuple):
     """The URLs of the product's database: for the running product, and for its owner, which migrates it."""
 
     product: str
@@ -159,10 +159,10 @@ class EmbeddedPostgres:
         """Return the URL like `start`, for a server that another process has started."""
         return self._url(self._ready())
 
-    def logins(self) -> Logins:
+    def logins(self) -> DatabaseUrls:
         """Return the product's URLs of the running server, which do not use the superuser."""
         postmaster = self._ready()
-        return Logins(self._url(postmaster, user=LOGIN), self._url(postmaster, user=OWNER))
+        return DatabaseUrls(self._url(postmaster, user=LOGIN), self._url(postmaster, user=OWNER))
 
     @property
     def exists(self) -> bool:

@@ -13,8 +13,8 @@ from projections.kernel.background_task import start_task
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, refusal, sentence
 from workers.adapters.encoders.queued import FragmentQueue
 from workers.adapters.encoders.tracks import Track
-from workers.media.cmaf import Fragment
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.media.cmaf import CmafFragment
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
 """Seconds after which a connection that accepts no data is given up."""
@@ -26,7 +26,7 @@ _KINDS: Final = {True: ("cmfv", "video/mp4"), False: ("cmfa", "audio/mp4")}
 class CmafPoint(Point):
     """A publishing point with one task and one connection for each track."""
 
-    def __init__(self, plan: PointPlan, sending: Sending, *, client: Connections) -> None:
+    def __init__(self, plan: PointPlan, sending: Sending, *, client: OutboundConnections) -> None:
         super().__init__(plan, sending)
         self._client = client
         self._senders: dict[str, _TrackSender] = {}
@@ -36,7 +36,7 @@ class CmafPoint(Point):
         self._senders = {track.name: _TrackSender(track, self, client=self._client) for track in tracks}
         self._tasks = [start_task(each.run(), what="publishing point") for each in self._senders.values()]
 
-    def take_fragment(self, track: Track, fragment: Fragment) -> None:
+    def take_fragment(self, track: Track, fragment: CmafFragment) -> None:
         self._senders[track.name].queue.put(track, fragment)
 
     async def finish(self, *, final: bool) -> None:
@@ -52,7 +52,7 @@ class CmafPoint(Point):
 
 
 class _TrackSender:
-    def __init__(self, track: Track, point: CmafPoint, *, client: Connections) -> None:
+    def __init__(self, track: Track, point: CmafPoint, *, client: OutboundConnections) -> None:
         suffix, self._type = _KINDS[track.plan.video]
         parts = urlsplit(point.record.plan.url)
         self._url = urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/Streams({track.name}.{suffix})"))

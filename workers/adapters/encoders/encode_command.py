@@ -15,7 +15,7 @@ from domain.channel.encoder_settings import SAMPLE_RATE, EncodeSettings, Renditi
 from domain.event.values import AudioInput
 from workers.adapters.encoders.tracks import TrackPlan
 from workers.media.colours import DRAWN, UNNAMED, Colours
-from workers.media.filters import FormedTracks, Track, fitted, key_frames, sound_form, sound_line
+from workers.media.filters import FilteredTrack, FormedTracks, fitted, key_frames, sound_form, sound_line
 
 TEST_FPS: Final = 25.0
 BITS: Final = 16
@@ -74,7 +74,7 @@ def encode_command(
     command += [*_JUMPS, *source.arguments]
     rate = int(settings.encode.get("-ar", SAMPLE_RATE))
     form = sound_form(int(settings.encode.get("-ac", 2)), rate=rate)
-    formed = FormedTracks(tuple(Track(stream, form, is_picture=False) for stream in source.streams))
+    formed = FormedTracks(tuple(FilteredTrack(stream, form, is_picture=False) for stream in source.streams))
     line = sound_line(rate=rate, stretch=_STRETCH, hard=_HARD)
     command += formed.options() if source.streams else ()
     command += ["-filter_complex", _pictures(source, settings.renditions)]

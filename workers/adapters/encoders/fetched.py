@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import Final
 
 from workers.adapters.encoders.hls_reading import NotRead, best_variant, media_playlist, read_playlist, sounds_in
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 
 _HEAD: Final = 524_288
 _HEAD_SECONDS: Final = 4.0
@@ -25,7 +25,7 @@ _LIVE_EDGE: Final = 3
 class FetchedStream:
     """A fetched stream. Call `head` first, then `feed` or `close`."""
 
-    def __init__(self, client: Connections, url: str, *, first: float = _FIRST_SECONDS) -> None:
+    def __init__(self, client: OutboundConnections, url: str, *, first: float = _FIRST_SECONDS) -> None:
         self._client = client
         self._url = url
         self._first = first

@@ -22,18 +22,18 @@ from workers.adapters.encoders.playout import PATIENCE, Playout
 from workers.adapters.encoders.point import Point, Sending
 from workers.adapters.encoders.points import points_for, reachable
 from workers.adapters.encoders.process import EncodeProcess, Pipes
-from workers.adapters.encoders.sources import OpenSource, Sources
-from workers.adapters.encoders.tracks import Segment, Timeline, Track, TrackPlan, Tracks
+from workers.adapters.encoders.sources import EncoderSources, OpenSource
+from workers.adapters.encoders.tracks import EncodeClock, EncodedTracks, Segment, Track, TrackPlan
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.step_account import program_confinement
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
 from workers.kernel.media_programs import missing
-from workers.media.cmaf import Fragment
+from workers.media.cmaf import CmafFragment
 from workers.media.errors import Unreadable
 from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed, JudgedStatistics
-from workers.ports.outbound import NO_HEADERS, Connections
+from workers.ports.outbound import NO_HEADERS, OutboundConnections
 
 # Detection, without decoding, of sound that drifts away from its picture, by how much of each has come. An encoder delays frames
 # of the picture, and fragments come in steps. So the watch measures how far, and for how long, the distance differs from that of
@@ -99,8 +99,8 @@ class FfmpegEncoder:
     counts as ended."""
 
     program: Path | None
-    client: Connections
-    sources: Sources
+    client: OutboundConnections
+    sources: EncoderSources
     clock: Clock
     headers: Headers = no_headers
     confinement: Callable[[Path], Confinement] = program_confinement
@@ -186,7 +186,7 @@ class RunningFfmpeg:
         self._notes = " ".join(settings.notes)
         self._tasks: list[asyncio.Task[None]] = []
         self._process: EncodeProcess | None = None
-        self._tracks: Tracks | None = None
+        self._tracks: EncodedTracks | None = None
 
     @classmethod
     async def start_encode(
@@ -215,8 +215,8 @@ class RunningFfmpeg:
         command = encode_command(program, source.input, settings=settings, progress=progress, pipe=pipe)
         for descriptor in source.take_descriptors():
             pipes.hand(descriptor)
-        timeline = Timeline(now=lambda: encoder.clock().timestamp(), segment=settings.segment, session=session)
-        running._tracks = Tracks(plans, running, timeline=timeline)
+        timeline = EncodeClock(now=lambda: encoder.clock().timestamp(), segment=settings.segment, session=session)
+        running._tracks = EncodedTracks(plans, running, timeline=timeline)
         for output, reader in zip(outputs, running._tracks.readers, strict=True):
             output.feed = reader.feed
         running._process = await EncodeProcess.start(command, pipes=pipes, confinement=confinement, feeds=source.feed is not None)
@@ -300,7 +300,7 @@ class RunningFfmpeg:
         for point in self._points:
             point.begin(tracks)
 
-    def take_fragment(self, track: Track, fragment: Fragment) -> None:
+    def take_fragment(self, track: Track, fragment: CmafFragment) -> None:
         now = self._moved = time.monotonic()
         self._rate.append((now, len(fragment.data)))
         while self._rate[0][0] < now - _MEASURED:
@@ -309,7 +309,7 @@ class RunningFfmpeg:
         for point in self._points:
             point.take_fragment(track, fragment)
 
-    def _compare(self, track: Track, fragment: Fragment, *, now: float) -> None:
+    def _compare(self, track: Track, fragment: CmafFragment, *, now: float) -> None:
         if track.plan.video and track.name != "v0":
             return
         end = (fragment.time + fragment.duration) / track.header.timescale

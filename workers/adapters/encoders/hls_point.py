@@ -15,7 +15,7 @@ from projections.kernel.background_task import start_task
 from workers.adapters.encoders.playlists import MediaPlaylist, master
 from workers.adapters.encoders.point import QUEUED, NotSent, Pauses, Point, Sending, refusal, sentence
 from workers.adapters.encoders.tracks import Segment, Track
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 
 _FEWEST: Final = 3
 _SLOWEST: Final = 3.0
@@ -31,9 +31,9 @@ _TYPES: Final = {
 class HlsPoint(Point):
     """A publishing point for HLS. `client` sends; `url` of the plan is a folder, or the URL of the multivariant playlist."""
 
-    def __init__(self, plan: PointPlan, sending: Sending, *, client: Connections) -> None:
+    def __init__(self, plan: PointPlan, sending: Sending, *, client: OutboundConnections) -> None:
         super().__init__(plan, sending)
-        self._place = Place(plan.url)
+        self._place = PointUrls(plan.url)
         self._client = client
         self._tracks: Sequence[Track] = ()
         self._senders: dict[str, _TrackSender] = {}
@@ -98,7 +98,7 @@ class HlsPoint(Point):
         self._master_sent = False
 
 
-class Place:
+class PointUrls:
     """The URLs of the files of a point."""
 
     def __init__(self, url: str) -> None:

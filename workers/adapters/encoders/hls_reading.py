@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import urljoin
 
 from workers.media.errors import Unreadable
-from workers.media.hls import Playlist, read
-from workers.ports.outbound import Connections
+from workers.media.hls import HlsPlaylist, read
+from workers.ports.outbound import OutboundConnections
 
 SECONDS: Final = 15.0
 """The time limit for a playlist or another short file, in seconds."""
@@ -42,7 +42,7 @@ class ReadPlaylist:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class FetchedVariant:
     """A rendition of the picture. `group` is the group of its sounds, empty if its own segments contain the sound."""
 
     url: str = field(repr=False)
@@ -59,7 +59,7 @@ class ReadSound:
     url: str = field(repr=False)
 
 
-async def read_playlist(client: Connections, url: str) -> Playlist:
+async def read_playlist(client: OutboundConnections, url: str) -> HlsPlaylist:
     """Fetch and parse a playlist. Raises `NotRead`, `OutboundRefused` and `OutboundFailed`."""
     body = bytearray()
     try:
@@ -73,7 +73,7 @@ async def read_playlist(client: Connections, url: str) -> Playlist:
     return playlist_of(body.decode(errors="replace"))
 
 
-def playlist_of(text: str) -> Playlist:
+def playlist_of(text: str) -> HlsPlaylist:
     """Parse a playlist. Raises `NotRead`."""
     try:
         return read(text.removeprefix("\ufeff"), most=_MOST_ENTRIES)
@@ -81,13 +81,13 @@ def playlist_of(text: str) -> Playlist:
         raise NotRead(f"{fault}.") from None
 
 
-def best_variant(playlist: Playlist, url: str) -> Variant | None:
+def best_variant(playlist: HlsPlaylist, url: str) -> FetchedVariant | None:
     """Return the variant with the highest bitrate; None if the playlist lists no variants. Raises `NotRead`."""
     best = max(playlist.variants, key=lambda variant: variant.bandwidth, default=None)
-    return None if best is None else Variant(_joined(url, best.uri), best.audio)
+    return None if best is None else FetchedVariant(_joined(url, best.uri), best.audio)
 
 
-def sounds_in(playlist: Playlist, url: str) -> Sequence[ReadSound]:
+def sounds_in(playlist: HlsPlaylist, url: str) -> Sequence[ReadSound]:
     """Return the sounds of a multivariant playlist. Raises `NotRead`."""
     return [
         ReadSound(rendition.group, rendition.name, rendition.language, _joined(url, rendition.uri) if rendition.uri else "")
@@ -96,7 +96,7 @@ def sounds_in(playlist: Playlist, url: str) -> Sequence[ReadSound]:
     ]
 
 
-def media_playlist(playlist: Playlist, url: str) -> ReadPlaylist:
+def media_playlist(playlist: HlsPlaylist, url: str) -> ReadPlaylist:
     """Return the segments of a media playlist. Raises `NotRead`."""
     if playlist.encrypted:
         raise NotRead("it is encrypted, which cannot be read.")

@@ -20,7 +20,7 @@ from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.raw_pipes import RawReader, pipe, readable
 from workers.kernel.confinement import Confinement
 from workers.media.colours import FILM, Colours
-from workers.media.filters import FormedTracks, Track, sound_form
+from workers.media.filters import FilteredTrack, FormedTracks, sound_form
 from workers.playout.ports import OpenedItem, Unplayable
 from workers.ports.encoders import EncoderFailed
 
@@ -46,7 +46,7 @@ _SHOWN: Final = "first_shown"
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class ItemStreams:
     """The tracks and the length of an item. Its time begins with the first picture that is shown, `begins` seconds after the
     beginning of its file. `length` is in seconds; it is None if the item gives none."""
 
@@ -61,7 +61,7 @@ class Streams:
     colours: Colours = FILM
 
     @classmethod
-    def of(cls, probe: Mapping[str, Any], *, sound: int) -> Streams:
+    def of(cls, probe: Mapping[str, Any], *, sound: int) -> ItemStreams:
         """Return the streams in the output of ffprobe. Raises `Unplayable`."""
         streams = tracks_of(probe)
         pictures = [each for each in streams if each.get("codec_type") == "video"]
@@ -110,7 +110,7 @@ class ItemDecoder:
 
     @classmethod
     async def start(
-        cls, program: Path, item: OpenedItem, *, streams: Streams, canvas: Canvas, confinement: Confinement
+        cls, program: Path, item: OpenedItem, *, streams: ItemStreams, canvas: Canvas, confinement: Confinement
     ) -> ItemDecoder:
         """Start a decoder, which takes over the descriptor of the item. Raises `Unplayable`."""
         pipes = Pipes()
@@ -308,7 +308,9 @@ async def _first_shown(program: Path, item: OpenedItem, *, probe: Mapping[str, A
         return None
 
 
-def _command(program: Path, item: OpenedItem, *, streams: Streams, canvas: Canvas, outputs: Sequence[int | None]) -> Sequence[str]:
+def _command(
+    program: Path, item: OpenedItem, *, streams: ItemStreams, canvas: Canvas, outputs: Sequence[int | None]
+) -> Sequence[str]:
     """Return the command of a decoder.
 
     Sound is decoded twice, as in an encode: the filter that counts its time sees one form, whatever the sound changes to in the
@@ -323,7 +325,7 @@ def _command(program: Path, item: OpenedItem, *, streams: Streams, canvas: Canva
     command += [*(("-ss", f"{seek:.6f}") if seek else ()), *(("-t", f"{ends + 1:.6f}") if ends is not None else ())]
     command += [*_WHITELIST, "-fd", str(item.descriptor), "-i", "fd:"]
     if sounds is not None:
-        formed = FormedTracks((Track(f"0:{streams.sound}", sound_form(CHANNELS), is_picture=False),))
+        formed = FormedTracks((FilteredTrack(f"0:{streams.sound}", sound_form(CHANNELS), is_picture=False),))
         command += [*formed.options(), "-filter_complex", f"[{formed.label(0)}]{canvas.sound_filter}{_part('a', begins, ends)}[a]"]
     if pictures is not None:
         # The filter chooses frames of a fast source evenly. It gives none before it has the next, which a slow one may give late.

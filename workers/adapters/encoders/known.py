@@ -10,18 +10,18 @@ from domain.channel.encoding import FFMPEG, HTTP
 from domain.kernel.clock import Clock
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, Headers, no_headers
 from workers.adapters.encoders.http import HttpEncoder, Permitted, always_permitted
-from workers.adapters.encoders.sources import Sources
+from workers.adapters.encoders.sources import EncoderSources
 from workers.adapters.ffmpeg import choose
 from workers.adapters.step_account import program_confinement
 from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.plugins import load_plugins
 from workers.ports.encoders import Encoder
-from workers.ports.outbound import Connections
+from workers.ports.outbound import OutboundConnections
 from workers.ports.plugins import ENCODERS, EncoderPlugin
 
 
 def encoders(
-    client: Connections,
+    client: OutboundConnections,
     clock: Clock,
     *,
     media_root: Path | None,
@@ -38,6 +38,8 @@ def encoders(
     confinement = partial(program_confinement, places=places, devices=devices)
     return {
         **{name: plugin(client=client) for name, plugin in others.items()},
-        FFMPEG: FfmpegEncoder(choose(places, "ffmpeg"), client, Sources(media_root, client, devices), clock, headers, confinement),
+        FFMPEG: FfmpegEncoder(
+            choose(places, "ffmpeg"), client, EncoderSources(media_root, client, devices), clock, headers, confinement
+        ),
         HTTP: HttpEncoder(client, clock, headers, permitted),
     }

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from domain.channel.encoding import PointPlan
 from workers.adapters.encoders.tracks import Listener, Segment, Track
-from workers.media.cmaf import Fragment
+from workers.media.cmaf import CmafFragment
 from workers.origin.limits import LONGEST_WINDOW
 from workers.ports.encoders import PointStatistics
 from workers.ports.outbound import OutboundFailed, OutboundRefused
@@ -117,7 +117,7 @@ class Point(Listener):
     def begin(self, tracks: Sequence[Track]) -> None:
         raise NotImplementedError
 
-    def take_fragment(self, track: Track, fragment: Fragment) -> None:
+    def take_fragment(self, track: Track, fragment: CmafFragment) -> None:
         return None
 
     def take_segment(self, track: Track, segment: Segment) -> None:

@@ -14,7 +14,7 @@ from workers.adapters.encoders.point import Point, Sending, shown
 from workers.adapters.encoders.rtmp_point import PORTS, RtmpPoint
 from workers.adapters.encoders.tracks import Track
 from workers.ports.encoders import EncoderFailed
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 
 _PATIENCE: Final = 8.0
 
@@ -36,7 +36,7 @@ class RefusedPoint(Point):
         return None
 
 
-def points_for(plans: Sequence[PointPlan], sending: Sending, *, client: Connections) -> Sequence[Point]:
+def points_for(plans: Sequence[PointPlan], sending: Sending, *, client: OutboundConnections) -> Sequence[Point]:
     """Return the publishers of the plans. Raises `EncoderFailed` if none of them can be sent to."""
     points: list[Point] = []
     faults = [] if plans else ["The encoder has no known publishing point."]
@@ -51,7 +51,7 @@ def points_for(plans: Sequence[PointPlan], sending: Sending, *, client: Connecti
     return points
 
 
-def _point(plan: PointPlan, sending: Sending, *, client: Connections) -> Point:
+def _point(plan: PointPlan, sending: Sending, *, client: OutboundConnections) -> Point:
     try:
         parts = urlsplit(plan.url)
     except ValueError:
@@ -68,13 +68,13 @@ def _point(plan: PointPlan, sending: Sending, *, client: Connections) -> Point:
     )
 
 
-async def reachable(points: Sequence[PointPlan], *, client: Connections) -> str | None:
+async def reachable(points: Sequence[PointPlan], *, client: OutboundConnections) -> str | None:
     """Return a sentence that names the points that do not answer; None if all do."""
     faults = await asyncio.gather(*(_fault(each, client) for each in points))
     return " ".join(fault for fault in faults if fault) or None
 
 
-async def _fault(plan: PointPlan, client: Connections) -> str:
+async def _fault(plan: PointPlan, client: OutboundConnections) -> str:
     nothing = Sending(0, lambda: False, lambda _: {}, segment=1, window=1)
     try:
         _point(plan, nothing, client=client)

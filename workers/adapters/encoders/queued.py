@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 from workers.adapters.encoders.point import QUEUED
 from workers.adapters.encoders.tracks import Track
-from workers.media.cmaf import Fragment
+from workers.media.cmaf import CmafFragment
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
+class QueuedFragment:
     """A fragment in the queue."""
 
     track: Track
-    fragment: Fragment
+    fragment: CmafFragment
 
     @property
     def start(self) -> float:
@@ -42,12 +42,12 @@ class FragmentQueue:
 
     def __init__(self, dropped: Callable[[], None]) -> None:
         self._dropped = dropped
-        self._waiting: deque[Queued] = deque()
+        self._waiting: deque[QueuedFragment] = deque()
         self._more = asyncio.Event()
         self._over = False
 
-    def put(self, track: Track, fragment: Fragment) -> None:
-        self._waiting.append(Queued(track, fragment))
+    def put(self, track: Track, fragment: CmafFragment) -> None:
+        self._waiting.append(QueuedFragment(track, fragment))
         newest = self._waiting[-1].start
         if self._waiting[0].start < newest - QUEUED:
             self._drop_oldest()
@@ -57,7 +57,7 @@ class FragmentQueue:
         self._over = True
         self._more.set()
 
-    async def next(self) -> Queued | None:
+    async def next(self) -> QueuedFragment | None:
         """Wait for the oldest fragment and return it; it stays in the queue until `done`. None at the end."""
         while not self._waiting:
             if self._over:
@@ -66,7 +66,7 @@ class FragmentQueue:
             await self._more.wait()
         return self._waiting[0]
 
-    def done(self, taken: Queued) -> None:
+    def done(self, taken: QueuedFragment) -> None:
         if self._waiting and self._waiting[0] is taken:
             self._waiting.popleft()
 

@@ -38,7 +38,7 @@ _CONNECTION, _STREAM = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RtmpTarget:
     """The destination of a publication. `application` and `key` are parts of the path of its URL."""
 
     address: str
@@ -46,7 +46,7 @@ class Target:
     key: str = field(repr=False)
 
 
-class Publication:
+class RtmpPublication:
     """A connection that publishes one stream."""
 
     def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
@@ -56,7 +56,7 @@ class Publication:
         self._stream = 0
         writer.transport.set_write_buffer_limits(high=_BUFFERED)
 
-    async def publish(self, target: Target) -> None:
+    async def publish(self, target: RtmpTarget) -> None:
         """Open the stream. Raises `NotSent`, `OSError` or `EOFError`."""
         await self.shake_hands()
         self._send(_SET_CHUNK_SIZE, struct.pack(">I", _CHUNK), stream=0)

@@ -13,12 +13,12 @@ from domain.channel.encoding import PointPlan
 from projections.kernel.background_task import start_task
 from projections.kernel.sizes import MIB
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, sentence
-from workers.adapters.encoders.queued import FragmentQueue, Queued
-from workers.adapters.encoders.rtmp import AUDIO, VIDEO, Publication, Target
+from workers.adapters.encoders.queued import FragmentQueue, QueuedFragment
+from workers.adapters.encoders.rtmp import AUDIO, VIDEO, RtmpPublication, RtmpTarget
 from workers.adapters.encoders.tracks import Track
-from workers.media.cmaf import Fragment
+from workers.media.cmaf import CmafFragment
 from workers.ports.encoders import EncoderFailed
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 
 STUCK: Final = 10.0
 _OVERHEAD: Final = 250
@@ -33,7 +33,7 @@ MOST_BUFFERED: Final = 64 * MIB
 class RtmpPoint(Point):
     """A publishing point for RTMP. Raises `EncoderFailed` for a URL without an application and a key."""
 
-    def __init__(self, plan: PointPlan, sending: Sending, *, client: Connections) -> None:
+    def __init__(self, plan: PointPlan, sending: Sending, *, client: OutboundConnections) -> None:
         super().__init__(plan, sending)
         self._client = client
         self._target = target_of(plan)
@@ -48,7 +48,7 @@ class RtmpPoint(Point):
         self._tracks = [max(pictures, key=lambda track: track.plan.bitrate), *sounds[:1]]
         self._task = start_task(self._run(), what="publishing point")
 
-    def take_fragment(self, track: Track, fragment: Fragment) -> None:
+    def take_fragment(self, track: Track, fragment: CmafFragment) -> None:
         if track in self._tracks:
             self._queue.put(track, fragment)
 
@@ -86,7 +86,7 @@ class RtmpPoint(Point):
         parts = urlsplit(self.record.plan.url)
         scheme = parts.scheme.lower()
         reader, writer = await self._client.connect(parts.netloc, port=parts.port or PORTS[scheme], secure=scheme == "rtmps")
-        publication = Publication(reader, writer)
+        publication = RtmpPublication(reader, writer)
         try:
             async with asyncio.timeout(STUCK):
                 await publication.publish(self._target)
@@ -97,7 +97,7 @@ class RtmpPoint(Point):
         finally:
             writer.transport.abort() if not self._over else writer.close()
 
-    async def _send_all(self, publication: Publication, pauses: Pauses) -> None:
+    async def _send_all(self, publication: RtmpPublication, pauses: Pauses) -> None:
         self._queue.to_key_frame()
         for track in self._tracks:
             await self._send(publication, header_tag(track), kind=kind_of(track), time=0)
@@ -112,7 +112,7 @@ class RtmpPoint(Point):
         for time, kind, data in order.rest():
             await self._send(publication, data, kind=kind, time=time)
 
-    async def _send(self, publication: Publication, data: bytes, *, kind: int, time: int) -> None:
+    async def _send(self, publication: RtmpPublication, data: bytes, *, kind: int, time: int) -> None:
         self.record.allowed()
         async with asyncio.timeout(STUCK):
             await publication.send(kind, data, time=time)
@@ -154,7 +154,7 @@ class Interleaved:
         """The time of the first waiting tag, in seconds from the first key frame. None if no tag waits."""
         return self._heap[0][0] - (self._zero or 0.0) if self._heap else None
 
-    def add(self, queued: Queued) -> Iterator[Tag]:
+    def add(self, queued: QueuedFragment) -> Iterator[Tag]:
         """Add a fragment. Yield the tags that no earlier tag can precede any more."""
         track, fragment = queued.track, queued.fragment
         if self._zero is None:
@@ -179,7 +179,7 @@ class Interleaved:
     def rest(self) -> Iterator[Tag]:
         yield from self._until(inf)
 
-    def _hold(self, track: Track, fragment: Fragment) -> None:
+    def _hold(self, track: Track, fragment: CmafFragment) -> None:
         for time, data in _tags(track, fragment):
             late = time < self._given
             if track.plan.video:
@@ -205,7 +205,7 @@ class Interleaved:
         return round((self._given - (self._zero or 0.0)) * 1000), kind, data
 
 
-def _tags(track: Track, fragment: Fragment) -> Iterator[tuple[float, bytes]]:
+def _tags(track: Track, fragment: CmafFragment) -> Iterator[tuple[float, bytes]]:
     """Yield the time in seconds and the body of each tag (Adobe Flash Video File Format, E.4.2 and E.4.3)."""
     at, time, scale = fragment.media, fragment.time, track.header.timescale
     for sample in fragment.samples:
@@ -226,11 +226,11 @@ def kind_of(track: Track) -> int:
     return VIDEO if track.plan.video else AUDIO
 
 
-def target_of(plan: PointPlan) -> Target:
+def target_of(plan: PointPlan) -> RtmpTarget:
     """Return the destination of a plan. Raises `EncoderFailed`."""
     parts = urlsplit(plan.url)
     application, _, key = parts.path.strip("/").rpartition("/")
     if not application or not key or "@" in parts.netloc:
         raise EncoderFailed(f"The URL of the publishing point {plan.index} must be like rtmp://host/application/key.")
     query = f"?{parts.query}" if parts.query else ""
-    return Target(f"{parts.scheme.lower()}://{parts.netloc}", application, f"{key}{query}")
+    return RtmpTarget(f"{parts.scheme.lower()}://{parts.netloc}", application, f"{key}{query}")

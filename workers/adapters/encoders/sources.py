@@ -28,7 +28,7 @@ from workers.kernel.confinement import Confinement
 from workers.media.colours import Colours
 from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
 """Writes the source to a process and returns why it failed, empty if it ended."""
@@ -78,12 +78,12 @@ class OpenSource:
 
 
 @dataclass(frozen=True)
-class Sources:
+class EncoderSources:
     """The sources of this machine. `media_root` is the folder of films; None if they are in a bucket. `devices` is True if the
     operator lets encoders read the devices of this machine."""
 
     media_root: Path | None
-    client: Connections
+    client: OutboundConnections
     devices: bool = False
 
     async def open(self, settings: EncodeSettings, *, program: Path, confinement: Confinement) -> OpenSource:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from domain.event.values import AudioInput
 from workers.media.boxes import BoxStream
-from workers.media.cmaf import LARGEST, Fragment, Header, fragment, header
+from workers.media.cmaf import LARGEST, CmafFragment, CmafHeader, fragment, header
 from workers.media.errors import Unreadable
 
 
@@ -51,7 +51,7 @@ class Track:
     """A track whose header is known."""
 
     plan: TrackPlan
-    header: Header
+    header: CmafHeader
 
     @property
     def name(self) -> str:
@@ -65,12 +65,12 @@ class Listener(Protocol):
         """Receive the tracks, whose headers are all known. This is the first call."""
         ...
 
-    def take_fragment(self, track: Track, fragment: Fragment) -> None: ...
+    def take_fragment(self, track: Track, fragment: CmafFragment) -> None: ...
 
     def take_segment(self, track: Track, segment: Segment) -> None: ...
 
 
-class Timeline:
+class EncodeClock:
     """The time at which the first frame was shown, by the clock of that moment. Later changes of the clock do not affect it."""
 
     def __init__(self, *, now: Callable[[], float], segment: float, session: int) -> None:
@@ -91,12 +91,12 @@ class Timeline:
         return math.ceil((self._origin or 0.0) / self.segment) + self._session + index
 
 
-class Tracks:
+class EncodedTracks:
     """All tracks of an encode. Fragments that come before every header is known wait."""
 
-    def __init__(self, plans: Sequence[TrackPlan], listener: Listener, *, timeline: Timeline) -> None:
+    def __init__(self, plans: Sequence[TrackPlan], listener: Listener, *, timeline: EncodeClock) -> None:
         self._listener = listener
-        self._waiting: list[tuple[TrackReader, Fragment]] = []
+        self._waiting: list[tuple[TrackReader, CmafFragment]] = []
         self.readers = [TrackReader(plan, self, timeline=timeline) for plan in plans]
         self.bytes = 0
         self._begun = False
@@ -111,7 +111,7 @@ class Tracks:
                 self._give(reader, waiting)
             self._waiting.clear()
 
-    def take(self, reader: TrackReader, fragment: Fragment) -> None:
+    def take(self, reader: TrackReader, fragment: CmafFragment) -> None:
         self.bytes += len(fragment.data)
         if self._begun:
             self._give(reader, fragment)
@@ -124,7 +124,7 @@ class Tracks:
             for reader in self.readers:
                 self._segment(reader, reader.cut())
 
-    def _give(self, reader: TrackReader, fragment: Fragment) -> None:
+    def _give(self, reader: TrackReader, fragment: CmafFragment) -> None:
         assert reader.track is not None
         self._segment(reader, reader.cut(before=fragment))
         reader.keep(fragment)
@@ -138,7 +138,7 @@ class Tracks:
 class TrackReader:
     """Reads the pipe of one track."""
 
-    def __init__(self, plan: TrackPlan, tracks: Tracks, *, timeline: Timeline) -> None:
+    def __init__(self, plan: TrackPlan, tracks: EncodedTracks, *, timeline: EncodeClock) -> None:
         self.plan = plan
         self.track: Track | None = None
         self._tracks = tracks
@@ -146,7 +146,7 @@ class TrackReader:
         self._boxes = BoxStream(most=LARGEST)
         self._head = b""
         self._moof = b""
-        self._fragments: list[Fragment] = []
+        self._fragments: list[CmafFragment] = []
         self._index = 0
         self._shift = 0
 
@@ -165,7 +165,7 @@ class TrackReader:
                     self._tracks.take(self, self._shifted(self._moof, box))
                     self._moof = b""
 
-    def _shifted(self, moof: bytes, mdat: bytes) -> Fragment:
+    def _shifted(self, moof: bytes, mdat: bytes) -> CmafFragment:
         if self.track is None:
             raise Unreadable("a fragment came before its header")
         scale = self.track.header.timescale
@@ -174,7 +174,7 @@ class TrackReader:
             self._shift = round(self._timeline.origin(seen=(first.time + first.duration) / scale) * scale)
         return fragment(moof, mdat, shift=self._shift, defaults=self.track.header.defaults)
 
-    def cut(self, *, before: Fragment | None = None) -> Segment | None:
+    def cut(self, *, before: CmafFragment | None = None) -> Segment | None:
         """Return the segment that ends here, or None. A segment ends when a fragment begins after the border that all tracks share;
         for video only at a key frame."""
         if not self._fragments or self.track is None:
@@ -189,7 +189,7 @@ class TrackReader:
         self._index = self._place(before) if before is not None else self._index + 1
         return segment
 
-    def keep(self, fragment: Fragment) -> None:
+    def keep(self, fragment: CmafFragment) -> None:
         self._fragments.append(fragment)
 
     def _border(self) -> float:
@@ -198,7 +198,7 @@ class TrackReader:
         assert self.track is not None
         return self._shift + ((self._index + 1) * self._timeline.segment - 0.01) * self.track.header.timescale
 
-    def _place(self, fragment: Fragment) -> int:
+    def _place(self, fragment: CmafFragment) -> int:
         assert self.track is not None
         seconds = (fragment.time - self._shift) / self.track.header.timescale
         return max(self._index + 1, int((seconds + 0.01) / self._timeline.segment))

@@ -14,11 +14,11 @@ from typing import Any, Final
 from domain.composition.values import Item
 from projections.kernel.background_task import run_forever, start_task
 from workers.adapters.encoders.canvas import Canvas
-from workers.adapters.encoders.item_decoder import ItemDecoder, Streams, inspect_item
+from workers.adapters.encoders.item_decoder import ItemDecoder, ItemStreams, inspect_item
 from workers.kernel.confinement import Confinement
 from workers.playout.ports import PlayoutPlaylist, Unplayable
 from workers.playout.programme import Programme
-from workers.playout.schedule import Due, Place
+from workers.playout.schedule import DueItem, Place
 
 _LOOK: Final = 0.2
 _UNKNOWN: Final = 30.0
@@ -167,7 +167,7 @@ class Upcoming:
             self.queue.append(ready)
             self._moved.set()
 
-    async def _in_time(self, due: Due, item: Item) -> Ready | None:
+    async def _in_time(self, due: DueItem, item: Item) -> Ready | None:
         """Prepare an item in time. Raises `Unplayable`."""
         within = max(self._ahead - self.patience.fixed, 0.0) if self.on_air or self.queue else self.patience.first
         try:
@@ -189,17 +189,17 @@ class Upcoming:
         ready = sum(each.remaining(self.canvas) for each in self.queue)
         return ready >= self.patience.fixed or len(self.queue) >= self.patience.most
 
-    def _due(self) -> Due | None:
+    def _due(self) -> DueItem | None:
         if not self._resumed:
             return self.programme.due()
         place = self.programme.successor(self._last)
-        return None if place is None else Due(place)
+        return None if place is None else DueItem(place)
 
-    async def _make_ready(self, due: Due, item: Item, *, within: float) -> Ready | None:
+    async def _make_ready(self, due: DueItem, item: Item, *, within: float) -> Ready | None:
         opened = await self.programme.open(item, place=due.place, within=within)
         try:
             probe = await inspect_item(self.program, opened, confinement=self.confinement, cache=self._probes)
-            streams = Streams.of(probe, sound=self.canvas.sound)
+            streams = ItemStreams.of(probe, sound=self.canvas.sound)
         except BaseException:
             os.close(opened.descriptor)
             raise

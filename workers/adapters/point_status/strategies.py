@@ -20,7 +20,7 @@ from workers.adapters.point_status.state_pages import StatePage, smil_page, stat
 from workers.media.errors import Unreadable
 from workers.media.newest import is_playlist, newest_in_mpd, newest_in_playlist, variant
 from workers.ports.outbound import NO_HEADERS, Outbound, OutboundFailed, OutboundRefused
-from workers.ports.points import PointReport, PointSilent, PointStatus
+from workers.ports.points import PointReport, PointSilent, PointStatusReader
 
 # The requests of one check of a publishing point. They are limited in time and size, and none is sent to a host that has not
 # answered before.
@@ -97,7 +97,7 @@ _LONGEST: Final = 400
 _Ask = Callable[[Asking, WatchedPoint, str | None], Awaitable[PointReport]]
 
 
-def point_status(outbound: Outbound, clock: Clock) -> Mapping[StatusCheckStrategy, PointStatus]:
+def point_status(outbound: Outbound, clock: Clock) -> Mapping[StatusCheckStrategy, PointStatusReader]:
     """Return the adapters by strategy."""
     timestamp = _Timestamp(clock)
     asks: dict[StatusCheckStrategy, _Ask] = {

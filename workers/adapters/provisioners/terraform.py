@@ -22,8 +22,18 @@ from domain.kernel.known_tokens import MASK, without_tokens
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
-from workers.adapters.provisioners.terraform_json import Change, Lock, State, TerraformProgress, changes, lock_in
-from workers.adapters.provisioners.workdir import BACKEND, BUSY, TEMPLATE, UNSAVED, Ending, OnLine, Running, Workdir, keys_below
+from workers.adapters.provisioners.terraform_json import Lock, PlannedChange, TerraformProgress, TerraformState, changes, lock_in
+from workers.adapters.provisioners.workdir import (
+    BACKEND,
+    BUSY,
+    TEMPLATE,
+    UNSAVED,
+    OnLine,
+    ProgramDeadline,
+    RunningProgram,
+    Workdir,
+    keys_below,
+)
 from workers.ports.provisioners import HALT_SECONDS, Halt, ProvisionProgress
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
@@ -195,7 +205,7 @@ class _Run:
                 await self._save_remotely()
             planned = await self._plan_changes(destroy)
         except _Failed as failure:
-            state = await self._state() if may_exist else State()
+            state = await self._state() if may_exist else TerraformState()
             up, there = state.up(desired.resources, missing=(), complete=False), bool(state.objects) or not saved
             return Provided(resources=up, left=there, exists=there, reason=str(failure))
         reason = await self._apply() if planned else ""
@@ -209,7 +219,7 @@ class _Run:
         up = state.up(desired.resources, missing=making, complete=complete)
         return Provided(resources=up, left=left, exists=bool(state.objects), reason=reason)
 
-    async def plan(self) -> Sequence[Change]:
+    async def plan(self) -> Sequence[PlannedChange]:
         """Return what `provide` would do, in a workdir of this call alone."""
         template, destroy = self._terraform.template(self._desired.template), not self._desired.resources
         if template is None and not destroy:
@@ -249,7 +259,7 @@ class _Run:
             return not self._halt.forbids
         await self._progress.info("waiting for the end of a run that an earlier worker has begun")
         limits = self._terraform.limits
-        ending = Ending(seconds=limits.run if self._workdir.purpose == self._purpose else 0.0, grace=limits.grace)
+        ending = ProgramDeadline(seconds=limits.run if self._workdir.purpose == self._purpose else 0.0, grace=limits.grace)
         while self._workdir.holder() is not None and not self._halt.forbids:
             if ending.in_vain:
                 raise _Failed("a program that works in its workdir does not end; it may run on another machine")
@@ -269,7 +279,7 @@ class _Run:
         await self._call("state", "push", "-no-color", *self._lock, UNSAVED, halt=asyncio.Event())
         self._workdir.forget_unsaved_state()
 
-    async def _plan_changes(self, destroy: bool) -> Sequence[Change]:
+    async def _plan_changes(self, destroy: bool) -> Sequence[PlannedChange]:
         """Plan, and return the changes of the plan in the workdir. It is empty if there is nothing to do."""
         options = ["-destroy"] if destroy else []
         planned = await self._plan(options)
@@ -285,10 +295,10 @@ class _Run:
             await self._progress.info("plan: " + ", ".join(f"{change.sign} {change.address}" for change in planned)[:_LONGEST])
         return planned
 
-    def _may(self, change: Change, destroy: bool) -> bool:
+    def _may(self, change: PlannedChange, destroy: bool) -> bool:
         return self._desired.allow_updates or change.is_allowed(self._desired.names, destroy=destroy)
 
-    async def _plan(self, options: Sequence[str]) -> list[Change]:
+    async def _plan(self, options: Sequence[str]) -> list[PlannedChange]:
         await self._call("plan", "-input=false", "-no-color", "-json", *self._lock, "-out=.plan", *options)
         return changes(json.loads(await self._call("show", "-json", ".plan")))
 
@@ -300,10 +310,10 @@ class _Run:
             return str(failure)
         return ""
 
-    async def _state(self) -> State:
+    async def _state(self) -> TerraformState:
         """Return the state, even after an interruption."""
         try:
-            return State.of(json.loads(await self._call("show", "-json", halt=asyncio.Event())))
+            return TerraformState.of(json.loads(await self._call("show", "-json", halt=asyncio.Event())))
         except (ValueError, KeyError) as fault:
             raise _Failed("terraform show returned no state") from fault
 
@@ -338,7 +348,7 @@ class _Run:
 
     async def _run_to_end(
         self, arguments: Sequence[str], *, on_line: OnLine | None, halt: asyncio.Event | None
-    ) -> tuple[Running, int]:
+    ) -> tuple[RunningProgram, int]:
         """Run a program to its end and return it with its status. An earlier worker may use the workdir for as long as it does not
         know of its successor."""
         limits = self._terraform.limits

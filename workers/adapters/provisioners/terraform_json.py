@@ -18,7 +18,7 @@ _TAINTED: Final = "replace_because_tainted"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlannedChange:
     """The change of one object in a plan. `index` is its key in a `for_each`."""
 
     address: str
@@ -61,25 +61,25 @@ def lock_in(errors: str) -> Lock | None:
     return Lock(reported.get("ID", ""), f" by {reported.get('Who', 'someone')} since {reported.get('Created', 'an unknown time')}")
 
 
-def changes(plan: Mapping[str, Any]) -> list[Change]:
+def changes(plan: Mapping[str, Any]) -> list[PlannedChange]:
     """Return the changes of managed objects, without unchanged ones."""
     result = []
     for change in plan.get("resource_changes", ()):
         actions = tuple(change["change"]["actions"])
         if change.get("mode") == "managed" and actions not in (("no-op",), ("read",)):
-            result.append(Change(change["address"], change.get("index"), actions, change.get("action_reason") or ""))
+            result.append(PlannedChange(change["address"], change.get("index"), actions, change.get("action_reason") or ""))
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TerraformState:
     """A state. `objects` maps the addresses of existing objects to the index and True if it is tainted."""
 
     objects: Mapping[str, tuple[object, bool]] = field(default_factory=dict)
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, shown: Mapping[str, Any]) -> State:
+    def of(cls, shown: Mapping[str, Any]) -> TerraformState:
         values = shown.get("values") or {}
         objects = {
             resource["address"]: (resource.get("index"), bool(resource.get("tainted")))
@@ -91,7 +91,7 @@ class State:
         }
         return cls(objects, outputs)
 
-    def up(self, wanted: Sequence[dict[str, Any]], *, missing: Iterable[Change], complete: bool) -> list[dict[str, Any]]:
+    def up(self, wanted: Sequence[dict[str, Any]], *, missing: Iterable[PlannedChange], complete: bool) -> list[dict[str, Any]]:
         """Return the resources that are up, each with its member of the output `resources`. A resource is up if all objects with
         its name as their index exist and none is tainted. A resource without such objects is up after a run without a fault."""
         lacking = {change.index for change in missing if change.address not in self.objects}

@@ -208,7 +208,7 @@ class Workdir:
         name: str,
         until: asyncio.Event,
         on_line: OnLine | None = None,
-    ) -> Running:
+    ) -> RunningProgram:
         """Start a program. Its output goes to files, so the program continues and ends properly if this process dies."""
         out = self.path / f".{name}.{uuid4().hex[:8]}.out"  # another process may begin the same command
         with out.open("wb") as output, out.with_suffix(".err").open("wb") as errors:
@@ -221,7 +221,7 @@ class Workdir:
                 env=dict(environment),
                 start_new_session=True,
             )
-        return Running(process, out, on_line=on_line, until=until)
+        return RunningProgram(process, out, on_line=on_line, until=until)
 
 
 def _allocate(descriptor: int, size: int) -> None:
@@ -240,7 +240,7 @@ def keys_below(root: Path) -> Sequence[str]:
     return [(path / ".key").read_text() for path in root.iterdir() if _NAME.fullmatch(path.name) and (path / ".key").is_file()]
 
 
-class Ending:
+class ProgramDeadline:
     """The schedule for ending a program: after `seconds` it is interrupted, once, because Terraform stops at once after a second
     interruption; `grace` seconds later it is killed."""
 
@@ -259,7 +259,7 @@ class Ending:
         return time.monotonic() > self._over
 
 
-class Running:
+class RunningProgram:
     """A running program. It is interrupted when `until` is set, which takes it a while to follow."""
 
     def __init__(

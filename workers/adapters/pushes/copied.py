@@ -13,7 +13,7 @@ from workers.adapters.encoders.fetched import FetchedStream
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.probe import probe_source
 from workers.adapters.encoders.process import EncodeProcess, Pipes
-from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.adapters.system_account import AccountError
@@ -24,7 +24,7 @@ from workers.media.errors import Unreadable
 from workers.media.track_headers import Headers
 from workers.media.transport_stream import PACKET, begins_packets
 from workers.ports.encoders import EncoderFailed
-from workers.ports.outbound import Connections
+from workers.ports.outbound import OutboundConnections
 from workers.ports.pushes import PushFailed
 
 _BEGIN: Final = 20.0
@@ -36,7 +36,7 @@ shown."""
 _MOST_BYTES: Final = 96 * 1024 * 1024
 """The limit of the waiting fragments of both tracks, in bytes."""
 _AAC: Final = ("-bsf:a", "aac_adtstoasc")
-Put = Callable[[Queued], Awaitable[None]]
+Put = Callable[[QueuedFragment], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Copying:
     program: Path | None
     confinement: Callable[[Path], Confinement]
 
-    async def start(self, client: Connections, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
+    async def start(self, client: OutboundConnections, url: str, *, place: int, plans: tuple[TrackPlan, TrackPlan]) -> Copy:
         """Start a copy and return it when its tracks are known. Raises `PushFailed`, `NotRead`, `OutboundRefused` or
         `OutboundFailed`."""
         if self.program is None:
@@ -91,7 +91,7 @@ class _Output:
     head: bytes = b""
     track: Track | None = None
     feed: TrackFeed | None = None
-    waiting: list[Queued] = field(default_factory=list)
+    waiting: list[QueuedFragment] = field(default_factory=list)
 
     def take(self, piece: bytes) -> None:
         """Process a piece of the pipe. Raises `Unreadable`."""

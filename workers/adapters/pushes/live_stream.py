@@ -23,14 +23,14 @@ from workers.adapters.encoders.hls_reading import (
     read_playlist,
     sounds_in,
 )
-from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.track_feed import TrackFeed
-from workers.media.cmaf import Header, header
+from workers.media.cmaf import CmafHeader, header
 from workers.media.errors import Unreadable
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
-from workers.ports.pushes import PushFailed, Sound
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
+from workers.ports.pushes import PushedSound, PushFailed
 
 PICTURE: Final = TrackPlan("v0", 0)
 SOUND: Final = TrackPlan("a0", 0, audio=AudioInput(id="0"))
@@ -45,7 +45,7 @@ _MOST_AHEAD: Final = 96 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Playlists:
+class StreamPlaylists:
     """The playlists of a stream. `sound` is None if the picture's segments contain the sound; `place` is then its index."""
 
     picture: str = field(repr=False)
@@ -59,7 +59,7 @@ class OpenStream:
     def __init__(self, tracks: Sequence[Track], *, silent: float) -> None:
         self.tracks = tracks
         self._silent = silent
-        self._waiting: asyncio.Queue[Queued | PushFailed] = asyncio.Queue(_WAITING)
+        self._waiting: asyncio.Queue[QueuedFragment | PushFailed] = asyncio.Queue(_WAITING)
         self._buffered = 0
         self._room = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -68,7 +68,7 @@ class OpenStream:
         """Start the sources. Each puts fragments until it is over or has failed."""
         self._tasks = [start_task(self._run_source(source), what="source of a push") for source in sources]
 
-    async def put(self, queued: Queued) -> None:
+    async def put(self, queued: QueuedFragment) -> None:
         """Append a fragment; wait until there is room."""
         while self._buffered and self._buffered + queued.weight > _MOST_AHEAD:
             self._room.clear()
@@ -76,7 +76,7 @@ class OpenStream:
         self._buffered += queued.weight
         await self._waiting.put(queued)
 
-    async def next(self) -> Queued:
+    async def next(self) -> QueuedFragment:
         """Return the next fragment. Raises `PushFailed`, also at the end of the stream."""
         try:
             async with asyncio.timeout(self._silent):
@@ -108,15 +108,15 @@ class OpenStream:
 
 
 @dataclass(frozen=True)
-class LiveStreams:
+class StreamOpener:
     """Opens streams. `copying` uses ffmpeg."""
 
-    client: Connections
+    client: OutboundConnections
     copying: Copying
     silent: float = SILENT
 
     @asynccontextmanager
-    async def open(self, urls: Sequence[str], sound: Sound) -> AsyncIterator[OpenStream]:
+    async def open(self, urls: Sequence[str], sound: PushedSound) -> AsyncIterator[OpenStream]:
         """Open the stream at the first address that can be read. Raises `PushFailed`."""
         stream = await self._first(urls, sound)
         try:
@@ -124,7 +124,7 @@ class LiveStreams:
         finally:
             await stream.close()
 
-    async def _first(self, urls: Sequence[str], sound: Sound) -> OpenStream:
+    async def _first(self, urls: Sequence[str], sound: PushedSound) -> OpenStream:
         why = "The Event is not on the air, or its channel has no HLS address."
         for url in urls:
             try:
@@ -139,31 +139,31 @@ class LiveStreams:
                 why = f"The stream of the Event cannot be read: {fault}"
         raise PushFailed("source", why)
 
-    def _open_tracks(self, playlists: Playlists, headers: Sequence[Header]) -> OpenStream:
+    def _open_tracks(self, playlists: StreamPlaylists, headers: Sequence[CmafHeader]) -> OpenStream:
         tracks = [Track(plan, header) for plan, header in zip((PICTURE, SOUND), headers, strict=False)]
         stream = OpenStream(tracks, silent=self.silent)
         urls = [each for each in (playlists.picture, playlists.sound) if each is not None]
         stream.read(*(self._follow(TrackFeed(track), url, stream) for track, url in zip(tracks, urls, strict=True)))
         return stream
 
-    async def _open_copy(self, playlists: Playlists) -> OpenStream:
+    async def _open_copy(self, playlists: StreamPlaylists) -> OpenStream:
         copy = await self.copying.start(self.client, playlists.picture, place=playlists.place, plans=(PICTURE, SOUND))
         stream = OpenStream(copy.tracks, silent=self.silent)
         stream.read(copy.read(stream.put))
         return stream
 
-    async def _playlists(self, url: str, sound: Sound) -> Playlists:
+    async def _playlists(self, url: str, sound: PushedSound) -> StreamPlaylists:
         playlist = await read_playlist(self.client, url)
         variant = best_variant(playlist, url)
         if variant is None:
-            return Playlists(url, None, sound.place)
+            return StreamPlaylists(url, None, sound.place)
         sounds = [each for each in sounds_in(playlist, url) if each.group == variant.group]
         chosen = _chosen(sounds, sound)
         if chosen is None:
-            return Playlists(variant.url, None, sound.place)
-        return Playlists(variant.url, chosen.url or None, sounds.index(chosen))
+            return StreamPlaylists(variant.url, None, sound.place)
+        return StreamPlaylists(variant.url, chosen.url or None, sounds.index(chosen))
 
-    async def _header(self, url: str) -> Header | None:
+    async def _header(self, url: str) -> CmafHeader | None:
         """Return the header of the newest segment, if it is CMAF and has one track."""
         segments = media_playlist(await read_playlist(self.client, url), url).segments
         if not segments:
@@ -201,7 +201,7 @@ class LiveStreams:
             await asyncio.sleep(playlist.target / 2)
 
 
-def _chosen(sounds: Sequence[ReadSound], wanted: Sound) -> ReadSound | None:
+def _chosen(sounds: Sequence[ReadSound], wanted: PushedSound) -> ReadSound | None:
     if not sounds:
         return None
     names = [name.casefold() for name in wanted.names if name]

@@ -12,13 +12,13 @@ from urllib.parse import SplitResult, urlsplit
 
 from workers.adapters.encoders.amf import Value, encode
 from workers.adapters.encoders.point import NotSent
-from workers.adapters.encoders.queued import Queued
-from workers.adapters.encoders.rtmp import DATA, VIDEO, Publication, Target
+from workers.adapters.encoders.queued import QueuedFragment
+from workers.adapters.encoders.rtmp import DATA, VIDEO, RtmpPublication, RtmpTarget
 from workers.adapters.encoders.rtmp_point import LATE, PORTS, STUCK, Interleaved, Tag, header_tag, kind_of
 from workers.adapters.encoders.tracks import Track
-from workers.adapters.pushes.live_stream import LiveStreams, OpenStream
+from workers.adapters.pushes.live_stream import OpenStream, StreamOpener
 from workers.ports.live import LiveIngest
-from workers.ports.outbound import Connections, OutboundFailed, OutboundRefused
+from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
 from workers.ports.pushes import Push, PushFailed, PushRecord
 
 _LONGEST_JUMP: Final = 30.0
@@ -37,7 +37,7 @@ _H264, _AAC = 7.0, 10.0
 class RtmpPusher:
     """The port `Pusher`."""
 
-    def __init__(self, client: Connections, streams: LiveStreams) -> None:
+    def __init__(self, client: OutboundConnections, streams: StreamOpener) -> None:
         self._client = client
         self._streams = streams
 
@@ -50,11 +50,11 @@ class RtmpPusher:
                     await _Sending(push, record, publication, tracks=stream.tracks).all(stream, first)
 
     @asynccontextmanager
-    async def _connection(self, push: Push, target: Target, *, parts: SplitResult) -> AsyncIterator[Publication]:
+    async def _connection(self, push: Push, target: RtmpTarget, *, parts: SplitResult) -> AsyncIterator[RtmpPublication]:
         scheme = parts.scheme.lower()
         _require_permission(push)
         reader, writer = await self._client.connect(parts.netloc, port=parts.port or PORTS[scheme], secure=scheme == "rtmps")
-        publication = Publication(reader, writer)
+        publication = RtmpPublication(reader, writer)
         begun = False
         try:
             async with asyncio.timeout(STUCK):
@@ -79,7 +79,7 @@ class _Sending:
     more time the next time.
     """
 
-    def __init__(self, push: Push, record: PushRecord, publication: Publication, *, tracks: Sequence[Track]) -> None:
+    def __init__(self, push: Push, record: PushRecord, publication: RtmpPublication, *, tracks: Sequence[Track]) -> None:
         self._push = push
         self._record = record
         self._publication = publication
@@ -88,10 +88,10 @@ class _Sending:
         self._begun: float | None = None
         self._patience, self._waited = LATE, 0.0
         self._starts: dict[str, float] = {}
-        self._early: list[Queued] = []
+        self._early: list[QueuedFragment] = []
         self._early_bytes = 0
 
-    async def all(self, stream: OpenStream, first: Queued, /) -> None:
+    async def all(self, stream: OpenStream, first: QueuedFragment, /) -> None:
         """Send until something fails."""
         await self._head()
         await self._send_in_time(self._in_order(first))
@@ -135,7 +135,7 @@ class _Sending:
                 members |= {"audiocodecid": _AAC}
         return members
 
-    def _in_order(self, queued: Queued) -> Iterator[Tag]:
+    def _in_order(self, queued: QueuedFragment) -> Iterator[Tag]:
         """Yield tags in order. Sound that comes before the first key frame waits for it."""
         if queued.start < self._starts.get(queued.track.name, -inf) - 1.0:
             raise PushFailed("source", "The times of the stream of the Event went back.")
@@ -193,7 +193,7 @@ def _target_faults() -> Iterator[None]:
         raise PushFailed("target", "It closed the connection.") from None
 
 
-def _target(ingest: LiveIngest) -> tuple[SplitResult, Target]:
+def _target(ingest: LiveIngest) -> tuple[SplitResult, RtmpTarget]:
     """Return the parts of the URL, and the destination. Raises `PushFailed`."""
     try:
         parts = urlsplit(ingest.url)
@@ -206,4 +206,4 @@ def _target(ingest: LiveIngest) -> tuple[SplitResult, Target]:
     if not application or not ingest.stream_name or "@" in parts.netloc:
         raise PushFailed("target", "The address for the stream must be like rtmp://host/application.", hopeless=True)
     query = f"?{parts.query}" if parts.query else ""
-    return parts, Target(f"{parts.scheme.lower()}://{parts.netloc}", application, f"{ingest.stream_name}{query}")
+    return parts, RtmpTarget(f"{parts.scheme.lower()}://{parts.netloc}", application, f"{ingest.stream_name}{query}")

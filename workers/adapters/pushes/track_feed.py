@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from workers.adapters.encoders.queued import Queued
+from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.tracks import Track
 from workers.media.boxes import BoxStream
-from workers.media.cmaf import LARGEST, Fragment, fragment
+from workers.media.cmaf import LARGEST, CmafFragment, fragment
 from workers.media.codecs import configuration
 from workers.media.errors import Unreadable
 
@@ -27,7 +27,7 @@ class TrackFeed:
         self._boxes = BoxStream(most=LARGEST)
         self._moof = b""
 
-    def feed(self, piece: bytes) -> Iterator[Queued]:
+    def feed(self, piece: bytes) -> Iterator[QueuedFragment]:
         """Yield the fragments that the piece completes. Raises `Unreadable`."""
         for kind, box in self._boxes.feed(piece):
             if kind == b"moof":
@@ -40,10 +40,10 @@ class TrackFeed:
                     raise Unreadable(f"it has more than {_MOST_A_SECOND} samples a second")
                 if self._track.plan.video and completed.key:
                     self._configure(completed)
-                yield Queued(self._track, completed)
+                yield QueuedFragment(self._track, completed)
                 self._moof = b""
 
-    def _configure(self, key_frame: Fragment) -> None:
+    def _configure(self, key_frame: CmafFragment) -> None:
         """Adopt the parameter sets before a key frame: a picture that changes during the stream, as at an advertisement, has new
         ones there."""
         header = self._track.header

@@ -21,7 +21,7 @@ _ENDED: Final = (1363019, 1363041)
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class UploadSession:
     id: str
     video: str
 
@@ -60,15 +60,15 @@ class PhasedUpload:
         await self._finish(session, words)
         return session.video
 
-    async def _begin(self) -> tuple[Session, int, int]:
+    async def _begin(self) -> tuple[UploadSession, int, int]:
         form = {"upload_phase": "start", "file_size": str(self._source.size)}
         answer = await self._api.post(self._path, form)
-        session = Session(identifier(answer, "upload_session_id"), identifier(answer, "video_id"))
+        session = UploadSession(identifier(answer, "upload_session_id"), identifier(answer, "video_id"))
         at, end = self._expected_range(answer, 0)
         await self._save_state(session, at)
         return session, at, end
 
-    async def _send_part(self, session: Session, at: int, end: int) -> tuple[int, int]:
+    async def _send_part(self, session: UploadSession, at: int, end: int) -> tuple[int, int]:
         """Send a part and return the range that is expected next. Facebook reports as an error that it expects another part than
         was sent."""
         size = min(end - at, self._part, self._source.size - at)
@@ -101,7 +101,7 @@ class PhasedUpload:
             raise TargetFailed("retry", "Facebook asks for parts that are too small.")
         return start, end
 
-    async def _finish(self, session: Session, words: Mapping[str, str]) -> None:
+    async def _finish(self, session: UploadSession, words: Mapping[str, str]) -> None:
         """Finish the upload. If an earlier run did, but its answer was lost, the refusal is ignored."""
         form = {"upload_phase": "finish", "upload_session_id": session.id, **words}
         try:
@@ -110,14 +110,14 @@ class PhasedUpload:
             if not await is_uploaded(self._graph, session.video):
                 raise
 
-    async def _save_state(self, session: Session, at: int) -> None:
+    async def _save_state(self, session: UploadSession, at: int) -> None:
         await self._save({"session": session.id, "video": session.video, "at": at, "sha256": self._source.sha256})
 
-    def _resume(self, state: UploadState | None) -> tuple[Session, int, int] | None:
+    def _resume(self, state: UploadState | None) -> tuple[UploadSession, int, int] | None:
         match state:
             case {"session": str(key), "video": str(video), "at": int(at), "sha256": self._source.sha256}:
                 if 0 <= at <= self._source.size:
-                    return Session(key, video), at, self._source.size
+                    return UploadSession(key, video), at, self._source.size
         return None
 
 

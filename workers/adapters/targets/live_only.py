@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from domain.destination.custom_stream import NAME, NEEDS_NAME, URL, is_elsewhere, stream_of
 from workers.adapters.encoders.point import NotSent
-from workers.adapters.encoders.rtmp import Publication
+from workers.adapters.encoders.rtmp import RtmpPublication
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import translate_client_faults
@@ -120,7 +120,7 @@ class CustomTarget(WithoutUpload):
         try:
             if parts.scheme.startswith("rtmp"):
                 async with asyncio.timeout(self._seconds):
-                    await Publication(reader, writer).shake_hands()
+                    await RtmpPublication(reader, writer).shake_hands()
         except (TimeoutError, NotSent, OSError, EOFError):
             raise TargetFailed("destination", "The server at cstm_streamUrl does not speak RTMP: check host and port.") from None
         finally:

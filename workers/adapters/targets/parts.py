@@ -15,7 +15,7 @@ PIECE: Final = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UploadPart:
     """A part. `number` counts from 1. The sums are in hexadecimal digits; MD5 is S3's name for a part, not a protection."""
 
     number: int
@@ -29,7 +29,7 @@ def count(source: UploadSource, size: int) -> int:
     return -(-source.size // size)
 
 
-async def sum_part(source: UploadSource, number: int, *, size: int) -> Part:
+async def sum_part(source: UploadSource, number: int, *, size: int) -> UploadPart:
     """Return the part with its sums, computed in another thread."""
     start = (number - 1) * size
     return await asyncio.to_thread(_sum_part, source.path, number, start, min(size, source.size - start))
@@ -58,7 +58,7 @@ def _read(file: BinaryIO, size: int) -> asyncio.Future[bytes]:
     return asyncio.get_running_loop().run_in_executor(None, file.read, size)
 
 
-def _sum_part(path: Path, number: int, start: int, size: int) -> Part:
+def _sum_part(path: Path, number: int, start: int, size: int) -> UploadPart:
     sha256, md5, remaining = hashlib.sha256(), hashlib.md5(usedforsecurity=False), size
     with path.open("rb") as file:
         file.seek(start)
@@ -69,4 +69,4 @@ def _sum_part(path: Path, number: int, start: int, size: int) -> Part:
             sha256.update(piece)
             md5.update(piece)
             remaining -= len(piece)
-    return Part(number, start, size, sha256.hexdigest(), md5.hexdigest())
+    return UploadPart(number, start, size, sha256.hexdigest(), md5.hexdigest())

@@ -24,7 +24,7 @@ from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets import named
 from workers.adapters.targets.answers import SECONDS, refusal, retry_after
 from workers.adapters.targets.files import FileTarget
-from workers.adapters.targets.parts import Part, count, pieces, sum_part
+from workers.adapters.targets.parts import UploadPart, count, pieces, sum_part
 from workers.adapters.targets.s3_signing import Bucket, SignedClient, entries, error_code, texts
 from workers.ports.outbound import Reply
 from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
@@ -181,7 +181,9 @@ class S3Target(FileTarget):
                 await following
         return sums
 
-    async def _send(self, source: UploadSource, upload: _Upload, part: Part, *, progress: Callable[[UploadProgress], None]) -> str:
+    async def _send(
+        self, source: UploadSource, upload: _Upload, part: UploadPart, *, progress: Callable[[UploadProgress], None]
+    ) -> str:
         """Send a part and return its entity tag."""
         body = pieces(
             source.path,

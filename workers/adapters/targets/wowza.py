@@ -100,7 +100,7 @@ _REFUSED: Final = (400, 405, 409, 415, 422)
 
 
 @dataclass(frozen=True, slots=True)
-class StreamingServer:
+class WowzaServer:
     """A streaming server. `url` is the address of its REST interface, such as `http://host:8087`."""
 
     url: str
@@ -112,7 +112,7 @@ class StreamingServer:
 class WowzaStreamTargets:
     """The port `StreamTargets`."""
 
-    def __init__(self, server: StreamingServer, *, client: Outbound, seconds: float = SECONDS) -> None:
+    def __init__(self, server: WowzaServer, *, client: Outbound, seconds: float = SECONDS) -> None:
         self._server = server
         self._client = client
         self._seconds = seconds

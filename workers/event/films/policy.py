@@ -89,7 +89,7 @@ CONSUMER: Final = "films"
 CAPTURE: Final = "capture"
 COMPOSE: Final = "compose"
 _STOPS: Final = frozenset({events.StateChanged.TOPIC, events.ForceStopped.TOPIC})
-_CHANGES: Final = _STOPS | {events.Mp4StateChanged.TOPIC, events.VodJobEnded.TOPIC, events.Deleted.TOPIC}
+_CHANGES: Final = _STOPS | {events.Mp4StateChanged.TOPIC, events.VodJobEnded.TOPIC, events.EventDeleted.TOPIC}
 """The topics after which an Event may have its film, or will get none."""
 
 

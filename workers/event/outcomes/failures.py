@@ -87,10 +87,10 @@ def _of_quality(event: media_event.QualityMeasured, root: MediaEvent) -> _Failur
 
 
 _READ: Final[Mapping[str, Callable[[Any, Any], _Failure | None]]] = {
-    asset.Failed.TOPIC: _of_asset,
+    asset.AssetFailed.TOPIC: _of_asset,
     media_event.QualityMeasured.TOPIC: _of_quality,
-    publication.Failed.TOPIC: _of_publication,
-    provision.Failed.TOPIC: _of_provision(ProvisionState.PROVISIONING_FAILED),
+    publication.PublicationFailed.TOPIC: _of_publication,
+    provision.ProvisionFailed.TOPIC: _of_provision(ProvisionState.PROVISIONING_FAILED),
     provision.TerminationFailed.TOPIC: _of_provision(ProvisionState.TERMINATING_FAILED),
     provision.Provisioned.TOPIC: _of_partial,
     provision.ReleaseEnded.TOPIC: _of_release,

@@ -11,11 +11,11 @@ import socket
 import sys
 from importlib import import_module
 
-from workers.job.host.channel import Channel
+from workers.job.host.channel import HostChannel
 from workers.job.host.host import StepHost
 from workers.job.registry import installed
 from workers.kernel.confinement import Confinement, confine
-from workers.kernel.fork_server import Start, next_start
+from workers.kernel.fork_server import ProcessStart, next_start
 
 
 def main(orders: int) -> None:
@@ -24,7 +24,7 @@ def main(orders: int) -> None:
         _run_steps(start)
 
 
-def _run_steps(start: Start) -> None:
+def _run_steps(start: ProcessStart) -> None:
     """Confine this process and run steps in it.
 
     The product's own modules are imported before it is confined. Workflows of other packages are imported after that, in each
@@ -37,7 +37,7 @@ def _run_steps(start: Start) -> None:
     lacks = confine(confinement)
     os.chdir("/")
     StepHost(
-        Channel(socket.socket(fileno=channel)), installed(), lacks=lacks, places=(*confinement.read, *confinement.write)
+        HostChannel(socket.socket(fileno=channel)), installed(), lacks=lacks, places=(*confinement.read, *confinement.write)
     ).serve()
 
 

@@ -22,7 +22,7 @@ _DEFAULT_PATIENCE: Final = 30.0
 _PIECE: Final = 65_536
 
 
-class Channel:
+class HostChannel:
     """A channel to the worker. It is read in one thread, and may be written to by any thread."""
 
     def __init__(self, sock: socket.socket) -> None:

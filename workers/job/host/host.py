@@ -27,10 +27,10 @@ from domain.kernel.errors import Malformed
 from workers.adapters.ffmpeg import find
 from workers.job.cancellation import Cancellation, StepCancelled
 from workers.job.context import StepContext, StepEnvironment, StepFailed, storable
-from workers.job.host.channel import Channel, end_group
+from workers.job.host.channel import HostChannel, end_group
 from workers.job.host.frames import Frame
 from workers.job.media_paths import JOBS
-from workers.job.protocol import Failed, Finished, Protection, StepOrder
+from workers.job.protocol import Finished, Protection, StepFailure, StepOrder
 from workers.job.registry import Registry
 from workers.kernel.confinement import allow_processor_time
 from workers.media.errors import Unusable
@@ -56,7 +56,7 @@ class StepHost:
     that another one is mounted over, or that was created again, no longer counts: then the process runs no further step.
     """
 
-    def __init__(self, channel: Channel, registry: Registry, *, lacks: Sequence[str] = (), places: Sequence[str] = ()) -> None:
+    def __init__(self, channel: HostChannel, registry: Registry, *, lacks: Sequence[str] = (), places: Sequence[str] = ()) -> None:
         self._channel = channel
         self._registry = registry
         self._lacks = lacks
@@ -136,7 +136,7 @@ class StepHost:
                     return answer
         raise StepCancelled
 
-    def _execute(self, order: StepOrder, cancellation: Cancellation) -> Finished | Failed:
+    def _execute(self, order: StepOrder, cancellation: Cancellation) -> Finished | StepFailure:
         cause = ""
         try:
             return self._step(order, cancellation)
@@ -148,7 +148,9 @@ class StepHost:
             reason, final = _INTERRUPTED, False
         except BaseException as error:  # also `SystemExit`: it ends the step, not the process
             reason, final = self._description(error), False
-        return Failed(storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final, cause=cause)
+        return StepFailure(
+            storable(reason, LONGEST_REASON), final=final, interrupted=cancellation.requested and not final, cause=cause
+        )
 
     def _description(self, error: BaseException) -> str:
         """Describe an error. The path of a file is shown relative to the media root; other paths would reveal details of this

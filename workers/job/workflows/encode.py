@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from workers.job.context import StepContext, StepFailed
 from workers.job.programs import Ended
-from workers.media.file import MediaFile, complaint
+from workers.media.file import ProbedFile, complaint
 
 LONGEST: Final = 12 * 3600.0
 STALLED: Final = 120.0
@@ -30,7 +30,7 @@ SAME_TIMES: Final = ("-fps_mode", "passthrough", "-enc_time_base", "demux")
 
 
 def encode(
-    context: StepContext[Any], source: MediaFile, *arguments: str, lasts: float, part: tuple[float, float] = (0.0, 1.0)
+    context: StepContext[Any], source: ProbedFile, *arguments: str, lasts: float, part: tuple[float, float] = (0.0, 1.0)
 ) -> Ended:
     """Run ffmpeg, and return its end. Raises `StepFailed`, for good if ffmpeg refuses the input.
 

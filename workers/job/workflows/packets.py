@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from workers.job.context import StepContext, StepFailed
 from workers.job.workflows.encode import LONGEST
-from workers.media.file import MediaFile, complaint, seconds
+from workers.media.file import ProbedFile, complaint, seconds
 from workers.media.packet_list import PacketList, listed_packets
 
 _UNITS: Final = {"h264": ("h264_mp4toannexb", "7-8"), "hevc": ("hevc_mp4toannexb", "32-34")}
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 10.0
 """Seconds."""
 
 
-def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: float, end: float) -> float | None:
+def change(context: StepContext[Any], file: ProbedFile, *, codec: str, begin: float, end: float) -> float | None:
     """Return the first time, between two times, at which the highest picture has other parameter sets than its track begins with.
 
     None if they stay the same, or if the codec is not examined.
@@ -41,7 +41,7 @@ def change(context: StepContext[Any], file: MediaFile, *, codec: str, begin: flo
     return changes[0] if changes else None
 
 
-def is_heard(context: StepContext[Any], file: MediaFile, *, track: int, begin: float, lasts: float) -> bool:
+def is_heard(context: StepContext[Any], file: ProbedFile, *, track: int, begin: float, lasts: float) -> bool:
     """Return True if a track of sound, by the index of its stream, has packets in an interval.
 
     The beginning of the interval is read first, since nearly every track has packets there.
@@ -49,7 +49,7 @@ def is_heard(context: StepContext[Any], file: MediaFile, *, track: int, begin: f
     return _heard(context, file, track, begin, min(lasts, _AT_ONCE)) or _heard(context, file, track, begin, lasts)
 
 
-def _heard(context: StepContext[Any], file: MediaFile, track: int, begin: float, lasts: float) -> bool:
+def _heard(context: StepContext[Any], file: ProbedFile, track: int, begin: float, lasts: float) -> bool:
     """Return True if packets follow the time. The first packets may be from before it: they follow a key frame of the picture."""
     copied = ("-map", f"0:{track}", "-c", "copy", "-f", "framecrc", "-")
     ended = context.run("ffmpeg", "-v", "error", "-nostdin", "-t", seconds(lasts), *file.input(begin), *copied, seconds=LONGEST)
@@ -58,7 +58,7 @@ def _heard(context: StepContext[Any], file: MediaFile, track: int, begin: float,
 
 def _read(
     context: StepContext[Any],
-    file: MediaFile,
+    file: ProbedFile,
     codec: str,
     inputs: tuple[str, ...],
     limit: tuple[str, ...],

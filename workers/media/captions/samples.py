@@ -14,7 +14,7 @@ from workers.media.errors import Unreadable
 _BOXED: Final = (b"vttc", b"vtte", b"vtta")
 
 
-class Sample(NamedTuple):
+class CaptionSample(NamedTuple):
     """A sample. `at` and `lasts` are seconds."""
 
     at: float
@@ -22,7 +22,7 @@ class Sample(NamedTuple):
     data: bytes
 
 
-def read_samples(samples: Iterable[Sample]) -> Captions:
+def read_samples(samples: Iterable[CaptionSample]) -> Captions:
     """Return the cues of a track, on its time line. Raise `UnreadableCaptions`."""
     cues: dict[Cue, None] = {}
     remarks: list[str] = []
@@ -50,7 +50,7 @@ def read_samples(samples: Iterable[Sample]) -> Captions:
     return Captions(name, _merge_parts(in_order(cues)), list(dict.fromkeys(remarks))[:10])
 
 
-def _read_boxes(sample: Sample) -> Iterator[Cue]:
+def _read_boxes(sample: CaptionSample) -> Iterator[Cue]:
     begin, end = round(sample.at * 1000), round((sample.at + sample.lasts) * 1000)
     try:
         for box in boxes(memoryview(sample.data)):

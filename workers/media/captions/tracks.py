@@ -194,7 +194,7 @@ def listed_tracks(master: str) -> list[TextTrack]:
     return tracks
 
 
-def _kind(listed: hls.Rendition) -> CaptionKind:
+def _kind(listed: hls.HlsRendition) -> CaptionKind:
     if listed.forced:
         return CaptionKind.FORCED
     if "describes-video" in listed.characteristics:

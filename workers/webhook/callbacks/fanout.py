@@ -32,7 +32,7 @@ from projections.log.streams import Streams
 from projections.log.weighed import memory_of
 from projections.record.queries import RecordQueries
 from projections.webhook.fanout import NewDelivery
-from projections.webhook.keys import Source
+from projections.webhook.keys import DeliverySource
 from workers.kernel.aggregate_cache import AggregateCache
 from workers.webhook.callbacks.policy import payload
 from workers.webhook.callbacks.provision_notices import payload as provision_payload
@@ -43,8 +43,15 @@ from workers.webhook.sender.fanout import DeliveryFanout
 # is a notice of every change of the state, when the target receives a live stream, and when the target has made a publication
 # public or private.
 
-_STATES: Final = (events.Processed, events.Started, events.Stopped, events.Recreated, events.Completed, events.Failed)
-NOTED: Final = frozenset(event.TOPIC for event in (*_STATES, events.Arrived, events.Published, events.Unpublished))
+_STATES: Final = (
+    events.Processed,
+    events.PublicationStarted,
+    events.Stopped,
+    events.Recreated,
+    events.PublicationCompleted,
+    events.PublicationFailed,
+)
+NOTED: Final = frozenset(event.TOPIC for event in (*_STATES, events.Arrived, events.PublicationPublished, events.Unpublished))
 
 
 def notice_of(event: DomainEvent, publication: Publication) -> dict[str, Any]:
@@ -91,7 +98,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
     """The handler that makes notices. `most` is the size of the cache of jobs in bytes; `wake` notifies the sender of this
     process."""
 
-    source = Source.CALLBACKS
+    source = DeliverySource.CALLBACKS
     kinds: Final = frozenset({Job.KIND, ProvisionInfo.KIND, Publication.KIND})
 
     def __init__(

@@ -74,15 +74,15 @@ def sample(*, client: str, at: datetime) -> dict[str, Any]:
 
 def _of_job(event: DomainEvent, job: Job) -> _Notice | None:
     match event:
-        case events.Started():
+        case events.JobStarted():
             return _Notice("started")
-        case events.Queued(resumed=True):
+        case events.JobQueued(resumed=True):
             return _Notice("queued", "it was resumed")
         case events.Paused():
             return _Notice("paused")
         case events.Broken(rerun_as=again):
             return _Notice("broken", "" if again is None else f"it is repeated as job {again}")
-        case events.Completed(failed=failed, reason=reason):
+        case events.JobCompleted(failed=failed, reason=reason):
             return _end_notice("failed" if failed else "completed", reason, job.tasks.values())
     return None
 

@@ -13,7 +13,7 @@ from domain.kernel.event import DomainEvent
 from domain.provision import events
 from domain.provision.aggregate import ProvisionInfo
 
-ENDS: Final = (events.Provisioned, events.Failed, events.PartlyTerminated, events.Terminated, events.TerminationFailed)
+ENDS: Final = (events.Provisioned, events.ProvisionFailed, events.PartlyTerminated, events.Terminated, events.TerminationFailed)
 
 
 def payload(event: DomainEvent, info: ProvisionInfo) -> dict[str, Any] | None:

@@ -41,8 +41,8 @@ def changes(event: DomainEvent) -> Change:
 
 
 _ACTIONS: Final = {
-    events.Registered.TOPIC: Action.ADDED,
-    events.Deleted.TOPIC: Action.DELETED,
-    events.Restored.TOPIC: Action.RESTORED,
+    events.EventRegistered.TOPIC: Action.ADDED,
+    events.EventDeleted.TOPIC: Action.DELETED,
+    events.EventRestored.TOPIC: Action.RESTORED,
 }
 NOTIFIED: Final[Mapping[str, Notified]] = {MediaEvent.KIND: Notified(changes=changes, actions=_ACTIONS)}

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from domain.kernel.errors import Unavailable
 from projections.webhook.store import DeliveryStore, PendingDelivery
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_configs import EndpointConfig, EndpointConfigs
-from workers.webhook.sender.endpoint_state import DELETED, DISABLED, Configured, Event, Unsendable, Withdrawn
+from workers.webhook.sender.endpoint_state import DELETED, DISABLED, Configured, Event, Unsendable, WebhookWithdrawn
 
 UNREADABLE_SECONDS: Final = 60.0
 _UNAVAILABLE_SECONDS: Final = 1.0
@@ -31,7 +31,7 @@ class ConfigCheck:
         self._configs = configs
         self._time = time
 
-    async def current_config(self, endpoint: Endpoint, row: PendingDelivery) -> EndpointConfig | Event | None:
+    async def current_config(self, endpoint: EndpointSender, row: PendingDelivery) -> EndpointConfig | Event | None:
         """Update the configuration of the endpoint. Return it with the address of the row; None if that address is no longer
         stored, or an event that says why nothing can be sent to the endpoint."""
         try:
@@ -52,12 +52,12 @@ class ConfigCheck:
         except Unavailable:
             return False
 
-    async def _configure(self, endpoint: Endpoint) -> Event | None:
+    async def _configure(self, endpoint: EndpointSender) -> Event | None:
         status = await self._store.webhook_status(endpoint.webhook)
         if status.version is None:
-            return Withdrawn(DELETED)
+            return WebhookWithdrawn(DELETED)
         if not status.enabled:
-            return Withdrawn(DISABLED)
+            return WebhookWithdrawn(DISABLED)
         if endpoint.config is not None and endpoint.config.version >= status.version:
             return None
         config = (await self._configs.load([endpoint.webhook])).get(endpoint.webhook)
@@ -67,4 +67,4 @@ class ConfigCheck:
             endpoint.apply(Configured(status.failing_since), self._time())
         if endpoint.config is None or endpoint.config.version < config.version:
             endpoint.config = config
-        return Withdrawn(DISABLED) if config.disabled else None
+        return WebhookWithdrawn(DISABLED) if config.disabled else None

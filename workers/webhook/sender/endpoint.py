@@ -12,7 +12,16 @@ from uuid import UUID
 
 from projections.webhook.store import PendingDelivery
 from workers.webhook.sender.endpoint_configs import EndpointConfig
-from workers.webhook.sender.endpoint_state import Action, Delivered, EndpointState, Event, Failed, Phase, TimeCame, next_state
+from workers.webhook.sender.endpoint_state import (
+    AttemptDelivered,
+    AttemptFailed,
+    EndpointAction,
+    EndpointState,
+    Event,
+    Phase,
+    TimeCame,
+    next_state,
+)
 from workers.webhook.sender.queues import OrderedQueues
 from workers.webhook.sender.timer import Timer
 
@@ -22,11 +31,11 @@ MOST_QUEUES: Final = 50_000
 """The number of queues in memory above which an endpoint takes no new rows."""
 
 
-class Endpoint:
+class EndpointSender:
     """A webhook with pending deliveries. `mark_ready` is called when it may have something to read or to send again."""
 
     def __init__(
-        self, webhook: UUID, *, shard: int, epoch: int, timer: Timer, mark_ready: Callable[[Endpoint], None], limit: int
+        self, webhook: UUID, *, shard: int, epoch: int, timer: Timer, mark_ready: Callable[[EndpointSender], None], limit: int
     ) -> None:
         self.webhook = webhook
         self.shard = shard
@@ -99,12 +108,12 @@ class Endpoint:
         self.has_unread = True
         self._probe_at = float("-inf")
 
-    def apply(self, event: Event, now: float) -> Action:
+    def apply(self, event: Event, now: float) -> EndpointAction:
         """Apply an event. Return what the caller must do, except for reading again."""
         self.state, actions = next_state(self.state, event, now=now)
-        if Action.CLOSE in actions and self.config is not None:
+        if EndpointAction.CLOSE in actions and self.config is not None:
             self.closed_version = self.config.version
-        if Action.READ_AGAIN in actions:
+        if EndpointAction.READ_AGAIN in actions:
             self.read_again()
         self._set_timer()
         return actions
@@ -138,12 +147,12 @@ class Endpoint:
         self.in_flight += 1
         return row
 
-    def succeeded(self, row: PendingDelivery, now: float) -> Action:
+    def succeeded(self, row: PendingDelivery, now: float) -> EndpointAction:
         self.proven = True
         self.queues.done(row)
-        return self.apply(Delivered(), now)
+        return self.apply(AttemptDelivered(), now)
 
-    def failed(self, row: PendingDelivery, failure: Failed, *, now: float, wait: float | None) -> Action:
+    def failed(self, row: PendingDelivery, failure: AttemptFailed, *, now: float, wait: float | None) -> EndpointAction:
         """Record a failed attempt. `wait` is the number of seconds until the retry; None if the delivery has failed."""
         self.proven = False
         if wait is None:
@@ -152,12 +161,12 @@ class Endpoint:
             self.queues.retry_later(row, now + wait)
         return self.apply(failure, now)
 
-    def given_up(self, row: PendingDelivery, now: float) -> Action:
+    def given_up(self, row: PendingDelivery, now: float) -> EndpointAction:
         """Record that the delivery has failed for a reason that is not the receiver's."""
         self.queues.done(row)
         return self.apply(TimeCame(), now)
 
-    def not_sent(self, row: PendingDelivery, event: Event, *, now: float) -> Action:
+    def not_sent(self, row: PendingDelivery, event: Event, *, now: float) -> EndpointAction:
         """Record an attempt that ended before anything was sent. Its row is read again."""
         self.queues.done(row)
         actions = self.apply(event, now)

@@ -45,7 +45,7 @@ class Phase(Enum):
     CLOSING = auto()
 
 
-class Action(Flag):
+class EndpointAction(Flag):
     """The actions that follow a transition."""
 
     NONE = 0
@@ -79,12 +79,12 @@ class EndpointState:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class AttemptDelivered:
     """An attempt was answered with 2xx."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class AttemptFailed:
     """An attempt failed, with 410 if `gone`. `pause` is the number of seconds that the receiver requested; 0 if none."""
 
     at: datetime
@@ -108,7 +108,7 @@ class Configured:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
+class WebhookWithdrawn:
     """The webhook is disabled or deleted."""
 
     error: str
@@ -119,39 +119,39 @@ class TimeCame:
     """The clock has moved on."""
 
 
-Event = Delivered | Failed | Unsendable | Configured | Withdrawn | TimeCame
-Transition = tuple[EndpointState, Action]
+Event = AttemptDelivered | AttemptFailed | Unsendable | Configured | WebhookWithdrawn | TimeCame
+Transition = tuple[EndpointState, EndpointAction]
 
 
 def next_state(state: EndpointState, event: Event, *, now: float) -> Transition:
     if state.phase is Phase.CLOSING:
-        return state, Action.NONE
+        return state, EndpointAction.NONE
     match event:
-        case Delivered():
+        case AttemptDelivered():
             return _on_delivered(state)
-        case Failed(at=at, gone=gone, pause=pause):
+        case AttemptFailed(at=at, gone=gone, pause=pause):
             return _on_failed(state, at, gone=gone, pause=pause, now=now)
         case Unsendable(seconds=seconds):
             return _pause(state, seconds, now=now)
         case Configured(failing_since=since):
-            return replace(state, failing_since=since), Action.NONE
-        case Withdrawn(error=error):
-            return replace(state, phase=Phase.CLOSING, error=error), Action.CLOSE | Action.READ_AGAIN
+            return replace(state, failing_since=since), EndpointAction.NONE
+        case WebhookWithdrawn(error=error):
+            return replace(state, phase=Phase.CLOSING, error=error), EndpointAction.CLOSE | EndpointAction.READ_AGAIN
         case TimeCame():
             return _time_came(state, now)
 
 
 def _on_delivered(state: EndpointState) -> Transition:
-    health = Action.NONE if state.failing_since is None else Action.WRITE_HEALTH
+    health = EndpointAction.NONE if state.failing_since is None else EndpointAction.WRITE_HEALTH
     healthy = replace(state, failures=0, failing_since=None)
     if state.phase in (Phase.RESTING, Phase.PROBING):
-        return replace(healthy, phase=Phase.SENDING), health | Action.READ_AGAIN
+        return replace(healthy, phase=Phase.SENDING), health | EndpointAction.READ_AGAIN
     return healthy, health
 
 
 def _on_failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, now: float) -> Transition:
     since = state.failing_since or at
-    actions = Action.NONE if since is state.failing_since else Action.WRITE_HEALTH
+    actions = EndpointAction.NONE if since is state.failing_since else EndpointAction.WRITE_HEALTH
     failed = replace(state, failures=state.failures + 1, failing_since=since)
     if gone:
         return _closing(failed, "it answered 410 Gone", actions=actions)
@@ -163,23 +163,23 @@ def _on_failed(state: EndpointState, at: datetime, *, gone: bool, pause: float, 
     opens = failed.failures == FAILURES or (state.phase is Phase.PROBING)
     if opens:
         phase = Phase.PAUSED if failed.phase is Phase.PAUSED else Phase.RESTING
-        return replace(failed, phase=phase, until=max(failed.until, now + RESTING_SECONDS)), actions | Action.READ_AGAIN
+        return replace(failed, phase=phase, until=max(failed.until, now + RESTING_SECONDS)), actions | EndpointAction.READ_AGAIN
     return failed, actions
 
 
 def _pause(state: EndpointState, seconds: float, *, now: float) -> Transition:
     paused = replace(state, phase=Phase.PAUSED, until=max(state.until, now + seconds))
-    return paused, Action.READ_AGAIN if seconds > LONG else Action.NONE
+    return paused, EndpointAction.READ_AGAIN if seconds > LONG else EndpointAction.NONE
 
 
 def _time_came(state: EndpointState, now: float) -> Transition:
     if state.phase not in (Phase.PAUSED, Phase.RESTING) or now < state.until:
-        return state, Action.NONE
+        return state, EndpointAction.NONE
     if state.failures >= FAILURES:
-        return replace(state, phase=Phase.PROBING), Action.READ_AGAIN
-    return replace(state, phase=Phase.SENDING), Action.NONE
+        return replace(state, phase=Phase.PROBING), EndpointAction.READ_AGAIN
+    return replace(state, phase=Phase.SENDING), EndpointAction.NONE
 
 
-def _closing(state: EndpointState, reason: str, *, actions: Action) -> Transition:
+def _closing(state: EndpointState, reason: str, *, actions: EndpointAction) -> Transition:
     closing = replace(state, phase=Phase.CLOSING, error=DISABLED, disable_reason=reason)
-    return closing, actions | Action.CLOSE | Action.READ_AGAIN
+    return closing, actions | EndpointAction.CLOSE | EndpointAction.READ_AGAIN

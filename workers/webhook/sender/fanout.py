@@ -18,7 +18,7 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.redaction import records_redaction
 from projections.log.reader import LoggedEvent
 from projections.webhook.fanout import NewDelivery, insert
-from projections.webhook.keys import Source
+from projections.webhook.keys import DeliverySource
 
 
 class Memory(Protocol):
@@ -41,7 +41,7 @@ class Effects:
 class DeliveryFanout(Generic[M]):
     """A consumer's handler that inserts the deliveries of one source. `wake` notifies the sender of this process."""
 
-    source: ClassVar[Source]
+    source: ClassVar[DeliverySource]
 
     def __init__(self, memory: M, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
         self._memory = memory

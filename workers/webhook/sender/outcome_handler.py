@@ -7,13 +7,13 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, Protocol
 
-from projections.webhook.endpoint_health import Health
+from projections.webhook.endpoint_health import EndpointFailures
 from projections.webhook.store import DELIVERED, FAILED, PENDING, AttemptOutcome
 from workers.kernel.metrics import WorkerMetrics
 from workers.webhook.sender.attempt import AttemptResult
-from workers.webhook.sender.endpoint import Endpoint
-from workers.webhook.sender.endpoint_state import Action, Failed
-from workers.webhook.sender.retries import Schedule
+from workers.webhook.sender.endpoint import EndpointSender
+from workers.webhook.sender.endpoint_state import AttemptFailed, EndpointAction
+from workers.webhook.sender.retries import RetrySchedule
 from workers.webhook.sender.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
 
 _OUTCOMES: Final = {DELIVERED: "delivered", PENDING: "to be retried", FAILED: "failed"}
@@ -24,7 +24,7 @@ class OutcomeSink(Protocol):
 
     def add(self, pending_outcome: PendingOutcome) -> None: ...
 
-    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
+    def set_health(self, endpoint: EndpointSender, health: EndpointFailures) -> None: ...
 
 
 class OutcomeHandler:
@@ -35,7 +35,7 @@ class OutcomeHandler:
         scheduler: DeliveryScheduler,
         sink: OutcomeSink,
         *,
-        schedule: Schedule,
+        schedule: RetrySchedule,
         rng: Random,
         time: Callable[[], float],
         metrics: WorkerMetrics,
@@ -58,10 +58,10 @@ class OutcomeHandler:
             if not result.gone:
                 wait = self._schedule.wait(row.attempts + 1, self._rng.random(), requested_wait=result.requested_wait)
             pause = result.requested_wait if result.pauses_endpoint else 0.0
-            actions = endpoint.failed(row, Failed(result.started_at, gone=result.gone, pause=pause), now=now, wait=wait)
-        health = Health(endpoint.state.failing_since, endpoint.state.open_for(now))
+            actions = endpoint.failed(row, AttemptFailed(result.started_at, gone=result.gone, pause=pause), now=now, wait=wait)
+        health = EndpointFailures(endpoint.state.failing_since, endpoint.state.open_for(now))
         first = endpoint.state.failures == 1  # failures in a row: an earlier owner may have left the circuit breaker open
-        if first or health.open_for is not None or Action.WRITE_HEALTH in actions:
+        if first or health.open_for is not None or EndpointAction.WRITE_HEALTH in actions:
             self._sink.set_health(endpoint, health)
         outcome = AttemptOutcome(
             key=row.key,

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Final
 from uuid import UUID
 
-from projections.webhook.keys import Source
+from projections.webhook.keys import DeliverySource
 from projections.webhook.store import Cursor, DeliveryStore, PageRequest, PendingDelivery, Place, QueueRequest
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_state import Phase
 from workers.webhook.sender.queues import OrderedQueue
 from workers.webhook.sender.scheduler import DeliveryScheduler
@@ -33,7 +33,7 @@ _OF_A_QUEUE: Final = 8
 _log = logging.getLogger(__name__)
 
 
-class Reader:
+class DeliveryReader:
     """Moves rows from the table to the endpoints. `disable` is called with a webhook that must be disabled, and the reason."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Reader:
         self.find_webhooks = False
         try:
             self._cursors = {cursor: place for cursor, place in self._cursors.items() if cursor[1] in self._scheduler.shards}
-            needed: set[Cursor] = {(source, shard) for shard in self._scheduler.shards for source in Source}
+            needed: set[Cursor] = {(source, shard) for shard in self._scheduler.shards for source in DeliverySource}
             if missing := needed - self._cursors.keys():
                 self._cursors |= await self._store.last_places(missing)
             for webhook in await self._store.webhooks():
@@ -107,7 +107,7 @@ class Reader:
             finally:
                 self._scheduler.endpoint(webhook)
 
-    async def _disable_webhook(self, endpoint: Endpoint, reason: str) -> bool:
+    async def _disable_webhook(self, endpoint: EndpointSender, reason: str) -> bool:
         """Disable a webhook. One that has changed meanwhile stays as it is."""
         try:
             if (await self._store.webhook_status(endpoint.webhook)).version == endpoint.closed_version:
@@ -160,7 +160,7 @@ class Reader:
                 self._refill(endpoint, queue, rows[endpoint.webhook, queue.key])
         return True
 
-    def _refill(self, endpoint: Endpoint, queue: OrderedQueue, rows: Sequence[PendingDelivery]) -> None:
+    def _refill(self, endpoint: EndpointSender, queue: OrderedQueue, rows: Sequence[PendingDelivery]) -> None:
         now = self._time()
         read_to = rows[-1].position if len(rows) == _OF_A_QUEUE else None
         pending = (self._scheduler.with_outcome(row, now) for row in rows)
@@ -187,7 +187,7 @@ class Reader:
                 self._scheduler.mark_ready(endpoint)
         return True
 
-    def _is_unfinished(self, endpoint: Endpoint) -> bool:
+    def _is_unfinished(self, endpoint: EndpointSender) -> bool:
         """Return True if this round has not read everything of an endpoint that can be read now."""
         return (bool(endpoint.queues.to_refill) and endpoint.capacity() > 0) or endpoint.needs_probe(self._time())
 
@@ -216,14 +216,14 @@ class Reader:
         self.has_new = self.has_new or any(len(read) == _NEW for read in new.values())
         return self.has_new
 
-    def _take(self, endpoint: Endpoint, rows: Sequence[PendingDelivery]) -> None:
+    def _take(self, endpoint: EndpointSender, rows: Sequence[PendingDelivery]) -> None:
         new = [row for row in rows if (row.position, row.ordering_key) > endpoint.queues.frontier]
         capacity = max(endpoint.capacity(), 0)
         self._offer(endpoint, new[:capacity])
         endpoint.has_unread = len(new) > capacity
         self._scheduler.mark_ready(endpoint)
 
-    def _offer(self, endpoint: Endpoint, rows: Iterable[PendingDelivery]) -> None:
+    def _offer(self, endpoint: EndpointSender, rows: Iterable[PendingDelivery]) -> None:
         now = self._time()
         queues, with_outcome = endpoint.queues, self._scheduler.with_outcome
         for row in rows:

@@ -36,7 +36,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class RetrySchedule:
     """A schedule of attempts. A delivery has as many attempts as there are delays."""
 
     delays: Sequence[float] = DELAYS

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from projections.webhook.keys import shard_of
 from projections.webhook.store import PENDING, AttemptOutcome, Key, PendingDelivery
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_state import Event, Phase
 from workers.webhook.sender.timer import Timer
 
@@ -31,7 +31,7 @@ _WAITING_EACH: Final = (50, 1000)
 class ScheduledAttempt:
     """An attempt to start now. `retry` is True if it uses a place for retries."""
 
-    endpoint: Endpoint
+    endpoint: EndpointSender
     row: PendingDelivery
     retry: bool
 
@@ -41,7 +41,7 @@ class PendingOutcome:
     """An outcome that a read of the table may not show yet. `due` is a time of this process's monotonic clock."""
 
     outcome: AttemptOutcome
-    endpoint: Endpoint
+    endpoint: EndpointSender
     due: float
 
 
@@ -50,34 +50,34 @@ class DeliveryScheduler:
 
     def __init__(self, changed: Callable[[], None], *, places: int = PLACES) -> None:
         self.timer = Timer(changed)
-        self.endpoints: dict[UUID, Endpoint] = {}
+        self.endpoints: dict[UUID, EndpointSender] = {}
         self.shards: dict[int, int] = {}
         """The epochs of the owned shards, without those that are to be released."""
         self.releasing: dict[int, int] = {}
         self.until = float("-inf")
         """The time until which the shards are certainly owned."""
-        self.to_read: dict[Endpoint, None] = {}
-        self.to_close: dict[Endpoint, None] = {}
+        self.to_read: dict[EndpointSender, None] = {}
+        self.to_close: dict[EndpointSender, None] = {}
         self.in_flight = 0
         self.waiting_each = _WAITING_EACH[1]
         self._in_flight_retries = 0
         self._changed = changed
         self._places = places
-        self._proven: deque[Endpoint] = deque()
-        self._others: deque[Endpoint] = deque()
+        self._proven: deque[EndpointSender] = deque()
+        self._others: deque[EndpointSender] = deque()
         self._turn_of_others = False
-        self._waiting_for_place: list[Endpoint] = []
+        self._waiting_for_place: list[EndpointSender] = []
         self._unwritten: dict[Key, PendingOutcome] = {}
         self._written: dict[Key, PendingOutcome] = {}
 
-    def endpoint(self, webhook: UUID) -> Endpoint | None:
+    def endpoint(self, webhook: UUID) -> EndpointSender | None:
         """Return the endpoint of a webhook, which is created if it is missing; None if its shard is not owned."""
         endpoint = self.endpoints.get(webhook)
         if endpoint is None:
             shard = shard_of(webhook)
             epoch = self.shards.get(shard)
             if epoch is not None:
-                endpoint = self.endpoints[webhook] = Endpoint(
+                endpoint = self.endpoints[webhook] = EndpointSender(
                     webhook, shard=shard, epoch=epoch, timer=self.timer, mark_ready=self.mark_ready, limit=self.waiting_each
                 )
                 self.mark_ready(endpoint)
@@ -87,7 +87,7 @@ class DeliveryScheduler:
         """Return the number of endpoints in this phase."""
         return sum(endpoint.state.phase is phase for endpoint in self.endpoints.values())
 
-    def mark_ready(self, endpoint: Endpoint) -> None:
+    def mark_ready(self, endpoint: EndpointSender) -> None:
         """Record that the endpoint may have something to send or to read."""
         if endpoint.revoked:
             return
@@ -120,7 +120,7 @@ class DeliveryScheduler:
                 self._waiting_for_place.append(endpoint)
         return None
 
-    def _queue(self, endpoint: Endpoint) -> None:
+    def _queue(self, endpoint: EndpointSender) -> None:
         if not endpoint.queued:
             endpoint.queued = True
             (self._proven if endpoint.proven else self._others).append(endpoint)
@@ -147,7 +147,7 @@ class DeliveryScheduler:
         attempt.endpoint.not_sent(attempt.row, event, now=now)
         self.mark_ready(attempt.endpoint)
 
-    def owns(self, endpoint: Endpoint, now: float) -> bool:
+    def owns(self, endpoint: EndpointSender, now: float) -> bool:
         """Return True if an attempt may start."""
         return not endpoint.revoked and now < self.until
 
@@ -189,7 +189,7 @@ class DeliveryScheduler:
             ]:
                 del outcomes[key]
 
-    def remove(self, endpoint: Endpoint) -> None:
+    def remove(self, endpoint: EndpointSender) -> None:
         if self.endpoints.get(endpoint.webhook) is endpoint:
             del self.endpoints[endpoint.webhook]
         self.timer.set(endpoint, None)

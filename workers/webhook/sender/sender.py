@@ -39,10 +39,10 @@ from workers.webhook.sender.config_check import UNREADABLE_SECONDS, ConfigCheck
 from workers.webhook.sender.endpoint_configs import EndpointConfigs
 from workers.webhook.sender.endpoint_state import Event, Phase, TimeCame, Unsendable
 from workers.webhook.sender.outcome_handler import OutcomeHandler
-from workers.webhook.sender.reader import Disable, Reader
-from workers.webhook.sender.retries import DELAYS, Schedule
+from workers.webhook.sender.reader import DeliveryReader, Disable
+from workers.webhook.sender.retries import DELAYS, RetrySchedule
 from workers.webhook.sender.scheduler import PLACES, DeliveryScheduler, ScheduledAttempt
-from workers.webhook.sender.writer import Writer
+from workers.webhook.sender.writer import OutcomeWriter
 
 _POLL_SECONDS: Final = 1.0
 _ENDING_SECONDS: Final = 5.0
@@ -79,13 +79,13 @@ class Sender(LeasedWorker):
         self._scheduler = DeliveryScheduler(self._changed, places=places)
         store = DeliveryStore(database, member=leases.member)
         self._check = ConfigCheck(store, EndpointConfigs(records, vault, version=version), time=monotonic)
-        self._reader = Reader(store, scheduler=self._scheduler, disable=disable, time=monotonic)
-        self._writer = Writer(database, store, scheduler=self._scheduler, written=self._send)
+        self._reader = DeliveryReader(store, scheduler=self._scheduler, disable=disable, time=monotonic)
+        self._writer = OutcomeWriter(database, store, scheduler=self._scheduler, written=self._send)
         metrics = metrics or WorkerMetrics()
         for phase in Phase:
             metrics.count_endpoints(phase.name.lower(), partial(self._scheduler.in_phase, phase))
         self._outcome_handler = OutcomeHandler(
-            self._scheduler, self._writer, schedule=Schedule(delays), rng=rng, time=monotonic, metrics=metrics
+            self._scheduler, self._writer, schedule=RetrySchedule(delays), rng=rng, time=monotonic, metrics=metrics
         )
         self._to_do = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()

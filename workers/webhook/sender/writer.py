@@ -17,9 +17,9 @@ from psycopg.rows import TupleRow
 
 from projections.kernel.background_task import run_forever
 from projections.kernel.database.database import Database
-from projections.webhook.endpoint_health import EndpointHealthChange, Health
+from projections.webhook.endpoint_health import EndpointFailures, EndpointHealthChange
 from projections.webhook.store import DeliveryStore, Key
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.scheduler import DeliveryScheduler, PendingOutcome
 
 _MOST: Final = 2000
@@ -32,7 +32,7 @@ _SETTINGS: Final = (
 )
 
 
-class Writer:
+class OutcomeWriter:
     """Keeps outcomes until they are written. `written` is called after every write."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Writer:
         self._scheduler = scheduler
         self._written = written
         self._outcomes: list[PendingOutcome] = []
-        self._health: dict[Endpoint, Health] = {}
+        self._health: dict[EndpointSender, EndpointFailures] = {}
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._connection: AsyncConnection[TupleRow] | None = None
@@ -53,7 +53,7 @@ class Writer:
         self._none.clear()
         self._some.set()
 
-    def set_health(self, endpoint: Endpoint, health: Health) -> None:
+    def set_health(self, endpoint: EndpointSender, health: EndpointFailures) -> None:
         """Set the health to write with the next outcome."""
         self._health[endpoint] = health
 

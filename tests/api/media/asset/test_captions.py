@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from api.wiring.core import Core
-from projections.asset.queries import CaptionTexts
+from projections.asset.queries import StoredCaptionTexts
 from tests.api.asking import UNKNOWN, add, fields_of, last, logged, topics
 from tests.api.media.asset.assets_given import film, image
 
@@ -52,7 +52,7 @@ async def test_a_file_of_a_form_is_kept_for_its_job(http: httpx.AsyncClient, inn
     assert await topics(inner, f"asset:{shown['id']}") == ["asset.caption_requested"]
     accepted, _ = [event for event in await logged(inner) if event.position > before]
     text = UUID(accepted.data["submission"]["parameters"]["sent"])
-    assert await CaptionTexts(inner.database).read(text) == SRT
+    assert await StoredCaptionTexts(inner.database).read(text) == SRT
     got = await http.get(f"/api/asset/{shown['id']}/")
     assert (got.status_code, got.json()) == (200, shown)
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from api.wiring.core import Core
 from domain.event.values import EventDetails
 from projections.webhook.fanout import NewDelivery, insert
-from projections.webhook.keys import Source, delivery_id
+from projections.webhook.keys import DeliverySource, delivery_id
 from tests.conftest import NOON
 from tests.projections.webhook.finishing import finishing
 from workers.webhook.fanout import payload
@@ -43,10 +43,11 @@ class Deliveries:
         """A pending delivery about a job."""
         payload = json.dumps({"job_id": job, "status": "started"})
         await self._insert(
-            [NewDelivery(self.webhook, position, f"job:{job}", payload, NOON, sealed_url=sealed_url)], source=Source.CALLBACKS
+            [NewDelivery(self.webhook, position, f"job:{job}", payload, NOON, sealed_url=sealed_url)],
+            source=DeliverySource.CALLBACKS,
         )
 
-    async def _insert(self, new: Iterable[NewDelivery], *, source: Source = Source.NOTIFICATIONS) -> None:
+    async def _insert(self, new: Iterable[NewDelivery], *, source: DeliverySource = DeliverySource.NOTIFICATIONS) -> None:
         async with self._database.connection() as connection, connection.transaction():
             await insert(connection, list(new), source=source)
 

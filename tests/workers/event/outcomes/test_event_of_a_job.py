@@ -22,7 +22,7 @@ from domain.record.configured import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from projections.asset.queries import AssetQueries
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.wired import container
 from tests.workers.job.counted import film, numbers
 from tests.workers.job.engine import ENGINE, Engine, once, process
@@ -40,7 +40,7 @@ async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> Async
     allow, roles = [ip_network("127.0.0.1/32")], (*ENGINE, "outcomes")
     (tmp_path / "media").mkdir()
     async with process(database_url, migrated[1], media_root=tmp_path / "media", roles=roles, outbound_allow=allow) as inner:
-        yield Engine(inner, JobNumbers(inner.database))
+        yield Engine(inner, JobNumberSequence(inner.database))
 
 
 async def submitted(engine: Engine, workflow: str, **parameters: Any) -> None:

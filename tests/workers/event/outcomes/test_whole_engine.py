@@ -13,7 +13,7 @@ from domain.job.values import Submission
 from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.room import Room
 from domain.record.record import RegisterRecord
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from tests.workers.event.outcomes.owned_jobs import ROOM, names, rename
 from tests.workers.job.counted import film, numbers
 from tests.workers.job.engine import ENGINE, Engine, once, process
@@ -26,7 +26,7 @@ Migrated = tuple[str, str | None]
 async def engine(database_url: str, migrated: Migrated, tmp_path: Path) -> AsyncIterator[Engine]:
     roles = (*ENGINE, "outcomes")
     async with process(database_url, migrated[1], media_root=tmp_path, roles=roles, owners={Room.KIND: rename}) as inner:
-        yield Engine(inner, JobNumbers(inner.database))
+        yield Engine(inner, JobNumberSequence(inner.database))
 
 
 async def owned(engine: Engine, **more: Any) -> int:

@@ -24,7 +24,7 @@ from domain.kernel.ports import Executor
 from projections.consumers.leases import ShardLeases
 from projections.event.due import DueEvents
 from projections.event.queries import EventQueries
-from projections.job.queue import JobNumbers
+from projections.job.queue import JobNumberSequence
 from projections.log_store.log_store import Logbook
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault, new_signing_secret
@@ -49,7 +49,7 @@ def composition_handlers(core: Core) -> CompositionHandlers:
     jobs = JobHandlers(
         core.executor,
         core.streams.load,
-        numbers=JobNumbers(core.database),
+        numbers=JobNumberSequence(core.database),
         workflows=AssetWorkflows(),
         vault=vault,
         callbacks=JobCallbacks(vault, events, records, clock=core.clock, new_signing_secret=new_signing_secret),

@@ -7,7 +7,7 @@ import pytest
 from domain.asset.values import CaptionKind
 from workers.media.captions.cues import Cue, UnreadableCaptions, cut
 from workers.media.captions.reading import MOST_BYTES
-from workers.media.captions.samples import Sample, read_samples
+from workers.media.captions.samples import CaptionSample, read_samples
 from workers.media.captions.tracks import TextTrack, in_playlist, listed_tracks
 
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nv.m3u8\n"
@@ -38,16 +38,16 @@ def test_what_nobody_can_see_is_left_out() -> None:
 
 def test_cues_over_the_border_of_samples_are_one() -> None:
     samples = [
-        Sample(0, 1, box(b"vtte", b"")),
-        Sample(1, 1, boxed("<b>Hallo</b> <script>x</script>")),
-        Sample(2, 0.5, boxed("<b>Hallo</b> <script>x</script>")),
-        Sample(3, 1, boxed("Zwei")),
+        CaptionSample(0, 1, box(b"vtte", b"")),
+        CaptionSample(1, 1, boxed("<b>Hallo</b> <script>x</script>")),
+        CaptionSample(2, 0.5, boxed("<b>Hallo</b> <script>x</script>")),
+        CaptionSample(3, 1, boxed("Zwei")),
     ]
     assert list(read_samples(samples).cues) == [Cue(1000, 2500, "<b>Hallo</b>", "line:10%"), Cue(3000, 4000, "Zwei", "line:10%")]
 
 
 def test_cues_of_the_same_time_stay_in_the_order_of_the_samples() -> None:
-    samples = [Sample(1, 1, boxed("- Zoe?") + boxed("- Adam!")), Sample(2, 1, boxed("- Zoe?"))]
+    samples = [CaptionSample(1, 1, boxed("- Zoe?") + boxed("- Adam!")), CaptionSample(2, 1, boxed("- Zoe?"))]
     assert [(cue.begin, cue.end, cue.text) for cue in read_samples(samples).cues] == [
         (1000, 3000, "- Zoe?"),
         (1000, 2000, "- Adam!"),
@@ -59,12 +59,12 @@ def test_cues_of_the_same_time_stay_in_the_order_of_the_samples() -> None:
 )
 def test_samples_that_cannot_be_read_are_refused(data: bytes) -> None:
     with pytest.raises(UnreadableCaptions):
-        read_samples([Sample(0, 1, data)])
+        read_samples([CaptionSample(0, 1, data)])
 
 
 def test_a_track_without_end_is_refused() -> None:
     with pytest.raises(UnreadableCaptions, match="more than 5 MiB"):
-        read_samples(Sample(number, 1, boxed(f"{number} {'A' * 1000}")) for number in range(MOST_BYTES // 1000))
+        read_samples(CaptionSample(number, 1, boxed(f"{number} {'A' * 1000}")) for number in range(MOST_BYTES // 1000))
 
 
 def test_tracks_are_found_again_where_they_were_put() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from api.wiring.core import Core
-from domain.job.aggregate import Job, Retries
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from domain.kernel.named_callback import NamedCallback
 from tests.projections.feeding import do
 
 PLANS = (TaskPlan(id=1, name="fetch"), TaskPlan(id=2, name="verify", after=(1,)))
-RETRIES = Retries(limit=1, delay=timedelta(seconds=30))
+RETRIES = RetryPolicy(limit=1, delay=timedelta(seconds=30))
 FILES = ("film/a.mp4", "film/b.mp4")
 FETCHED = Result(message="2 files", files=FILES, metadata={"bytes": 7})
 OUTPUTS = tuple(Output(path=name, name=name, size=1, sha256="00") for name in FILES)

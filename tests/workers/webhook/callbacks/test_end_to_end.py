@@ -17,7 +17,7 @@ from domain.kernel.mapper import EventMapper
 from domain.webhook.callback import Callback
 from domain.webhook.endpoint import SIGNING, decode_secret
 from projections.job.history import JobHistory
-from projections.webhook.keys import Source
+from projections.webhook.keys import DeliverySource
 from projections.webhook.queries import callback_backlog
 from tests.api.media.webhook.callbacks_given import add_callback, sealed
 from tests.conftest import HandClock
@@ -115,7 +115,7 @@ async def test_an_address_is_not_called_without_its_secret_part(inner: Core, sen
 
 async def test_the_callback_backlog_counts_pending_deliveries_of_jobs_only(inner: Core, sending: Sending) -> None:
     callback = await add_callback(inner, client="studio")
-    sending.put(UUID(callback), (1, "job:17"), (2, "job:17"), source=Source.CALLBACKS)
+    sending.put(UUID(callback), (1, "job:17"), (2, "job:17"), source=DeliverySource.CALLBACKS)
     sending.put(uuid4(), (3, str(uuid4())))
     assert await callback_backlog(inner.database) == 2
     sending.rows(finishing("position = 1") + " RETURNING 1")

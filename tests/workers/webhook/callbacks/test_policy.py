@@ -16,7 +16,7 @@ from tests.workers.webhook.callbacks.jobs_given import FETCHED, FILES, OUTPUTS, 
 from workers.webhook.callbacks.policy import payload, sample
 
 ACCEPTED = fact(events.Accepted, submission=submission(custom_data={"a": [1]}), priority=5)
-STARTED = fact(events.Started, slot=1, low_slot=None)
+STARTED = fact(events.JobStarted, slot=1, low_slot=None)
 RETRY = NOW + timedelta(seconds=30)
 COMMON = {
     "job_id": 17,

@@ -32,7 +32,7 @@ from tests.workers.webhook.sender.sending import Receiver, Sending
 from workers.webhook.callbacks.provision_notices import ENDS, payload
 
 UP, PARTIAL, GONE = ProvisionState.PROVISIONED, ProvisionState.PROVISIONED_PARTIAL, ProvisionState.TERMINATED
-OTHERS = {events.Opened, events.Requested, events.TerminationRequested, events.Reset, events.ReleaseEnded}
+OTHERS = {events.Opened, events.ProvisionRequested, events.TerminationRequested, events.Reset, events.ReleaseEnded}
 RELEASED: tuple[Fact, ...] = (*STATES[UP], fact(events.Reset, run=2, release=True), fact(events.ReleaseEnded, run=2, left=False))
 
 

@@ -14,7 +14,7 @@ from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation, Plan
 from domain.webhook.callback import RETENTION, Callback
 from projections.log.reader import head
-from projections.webhook.keys import Source
+from projections.webhook.keys import DeliverySource
 from projections.webhook.unused_callbacks import AT_ONCE
 from tests.api.asking import topics
 from tests.api.media.webhook.callbacks_given import add_callback, callbacks
@@ -95,7 +95,7 @@ async def test_what_is_pending_is_sent_before_its_callback_goes(inner: Core, clo
     sending = Sending(inner, database_url, clock)
     async with Receiver() as receiver:
         callback = await add_callback(inner, receiver.url)
-        sending.put(UUID(callback), (1, "job:17"), source=Source.CALLBACKS)
+        sending.put(UUID(callback), (1, "job:17"), source=DeliverySource.CALLBACKS)
         clock.now += 2 * RETENTION
         await read_all(inner)
         assert await removal(inner).remove() == 0

@@ -26,7 +26,7 @@ from domain.webhook.endpoint import SIGNING, encode_secret
 from projections.consumers.leases import ShardLeases
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
-from projections.webhook.keys import CHANNEL, Source, shard_of
+from projections.webhook.keys import CHANNEL, DeliverySource, shard_of
 from tests.conftest import HandClock
 from tests.platform.waiting import pauses
 from workers.adapters.outbound_http import GuardedClient
@@ -135,13 +135,18 @@ class Sending:
     async def amend(self, webhook: UUID, **changes: Any) -> None:
         await self.core.executor.execute(Webhook.amend.on(webhook, changes), invocation=Invocation.by("test"))
 
-    def put(self, webhook: UUID, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS) -> None:
+    def put(self, webhook: UUID, *rows: tuple[int, str], source: DeliverySource = DeliverySource.NOTIFICATIONS) -> None:
         """Insert rows (position, ordering key), which the payload names too."""
         with psycopg.connect(self.url) as connection:
             self.insert(connection, webhook, *rows, source=source)
 
     def insert(
-        self, connection: psycopg.Connection, webhook: UUID, /, *rows: tuple[int, str], source: Source = Source.NOTIFICATIONS
+        self,
+        connection: psycopg.Connection,
+        webhook: UUID,
+        /,
+        *rows: tuple[int, str],
+        source: DeliverySource = DeliverySource.NOTIFICATIONS,
     ) -> None:
         """Insert rows as `put` does, in a transaction that the caller commits."""
         for position, ordering_key in rows:

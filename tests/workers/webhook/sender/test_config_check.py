@@ -10,9 +10,9 @@ from uuid import UUID
 from projections.webhook.store import DeliveryStore, PendingDelivery, WebhookStatus
 from tests.conftest import NOON
 from workers.webhook.sender.config_check import ConfigCheck
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_configs import EndpointConfig, EndpointConfigs
-from workers.webhook.sender.endpoint_state import Delivered
+from workers.webhook.sender.endpoint_state import AttemptDelivered
 from workers.webhook.sender.timer import Timer
 
 HOOK = UUID(int=1)
@@ -44,13 +44,13 @@ class Configs(EndpointConfigs):
         return dict.fromkeys(webhooks, config)
 
 
-def _version_and_failure(endpoint: Endpoint) -> tuple[int, datetime | None]:
+def _version_and_failure(endpoint: EndpointSender) -> tuple[int, datetime | None]:
     assert endpoint.config is not None
     return endpoint.config.version, endpoint.state.failing_since
 
 
 async def test_a_success_while_a_new_version_is_read_counts() -> None:
-    endpoint = Endpoint(HOOK, shard=0, epoch=1, timer=Timer(lambda: None), mark_ready=lambda _: None, limit=10)
+    endpoint = EndpointSender(HOOK, shard=0, epoch=1, timer=Timer(lambda: None), mark_ready=lambda _: None, limit=10)
     store, configs = Store(1), Configs(1)
     check = ConfigCheck(store, configs, time=lambda: 0.0)
     configs.go_on.set()
@@ -61,7 +61,7 @@ async def test_a_success_while_a_new_version_is_read_counts() -> None:
     store.version = configs.version = 2
     looking = asyncio.create_task(check.current_config(endpoint, ROW))
     await configs.under_way.wait()
-    endpoint.apply(Delivered(), 1.0)
+    endpoint.apply(AttemptDelivered(), 1.0)
     configs.go_on.set()
     await looking
     assert _version_and_failure(endpoint) == (2, None)

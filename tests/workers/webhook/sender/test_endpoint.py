@@ -7,17 +7,25 @@ from uuid import UUID
 from projections.webhook.keys import SHARDS, shard_of
 from projections.webhook.store import PendingDelivery
 from tests.conftest import NOON
-from workers.webhook.sender.endpoint import CONCURRENCY, MOST_RETRIES, Endpoint
-from workers.webhook.sender.endpoint_state import FAILURES, LONG, RESTING_SECONDS, Delivered, Failed, TimeCame, Unsendable
+from workers.webhook.sender.endpoint import CONCURRENCY, MOST_RETRIES, EndpointSender
+from workers.webhook.sender.endpoint_state import (
+    FAILURES,
+    LONG,
+    RESTING_SECONDS,
+    AttemptDelivered,
+    AttemptFailed,
+    TimeCame,
+    Unsendable,
+)
 from workers.webhook.sender.scheduler import DeliveryScheduler, ScheduledAttempt
 from workers.webhook.sender.timer import SPARE, Timer
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 
 
-def endpoint(timer: Timer | None = None, *, marked: list[Endpoint] | None = None) -> Endpoint:
+def endpoint(timer: Timer | None = None, *, marked: list[EndpointSender] | None = None) -> EndpointSender:
     mark_ready = (marked if marked is not None else []).append
-    return Endpoint(FIRST, shard=0, epoch=1, timer=timer or Timer(lambda: None), mark_ready=mark_ready, limit=1000)
+    return EndpointSender(FIRST, shard=0, epoch=1, timer=timer or Timer(lambda: None), mark_ready=mark_ready, limit=1000)
 
 
 def rows(webhook: UUID, count: int, *, attempts: int = 0, begin: int = 1) -> list[PendingDelivery]:
@@ -25,13 +33,13 @@ def rows(webhook: UUID, count: int, *, attempts: int = 0, begin: int = 1) -> lis
     return [PendingDelivery(webhook, number, f"{number:04}", "{}", attempts, 0.0) for number in range(begin, begin + count)]
 
 
-def offered(endpoint: Endpoint, *more: PendingDelivery) -> Endpoint:
+def offered(endpoint: EndpointSender, *more: PendingDelivery) -> EndpointSender:
     for row in more:
         endpoint.queues.offer(row, 0.0)
     return endpoint
 
 
-def taken(endpoint: Endpoint, *, retries_allowed: bool = True) -> list[PendingDelivery]:
+def taken(endpoint: EndpointSender, *, retries_allowed: bool = True) -> list[PendingDelivery]:
     results = []
     while (row := endpoint.next(0.0, retries_allowed=retries_allowed)) is not None:
         results.append(row)
@@ -65,10 +73,10 @@ def test_first_attempts_leave_retries_their_quarter() -> None:
 
 
 def test_a_resting_endpoint_has_no_rows_in_memory_and_no_attempt_is_counted() -> None:
-    timer, marked = Timer(lambda: None), list[Endpoint]()
+    timer, marked = Timer(lambda: None), list[EndpointSender]()
     target = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
     for row in taken(target)[:FAILURES]:
-        target.failed(row, Failed(NOON), now=1.0, wait=5.0)
+        target.failed(row, AttemptFailed(NOON), now=1.0, wait=5.0)
         target.completed(row)
     assert (target.queues.waiting, target.has_unread, target.capacity()) == (0, True, 0)
     timer.run(1.0 + RESTING_SECONDS)
@@ -80,7 +88,7 @@ def test_after_a_rest_one_attempt_is_made_when_all_others_have_ended() -> None:
     target = offered(endpoint(timer), *rows(FIRST, 100))
     under_way = taken(target)
     for row in under_way[:FAILURES]:
-        target.failed(row, Failed(NOON), now=1.0, wait=5.0)
+        target.failed(row, AttemptFailed(NOON), now=1.0, wait=5.0)
         target.completed(row)
     timer.run(1.0 + RESTING_SECONDS)
     assert not target.needs_probe(31.0), "others are in flight"
@@ -97,7 +105,7 @@ def test_a_pause_that_the_receiver_asks_for() -> None:
     target = offered(endpoint(timer), *rows(FIRST, 10))
     row = target.next(0.0, retries_allowed=True)
     assert row is not None
-    target.failed(row, Failed(NOON, pause=100.0), now=1.0, wait=100.0)
+    target.failed(row, AttemptFailed(NOON, pause=100.0), now=1.0, wait=100.0)
     target.completed(row)
     offered(target, *rows(FIRST, 10))
     timer.run(100.0)
@@ -117,9 +125,9 @@ def test_the_timer_has_one_time_for_each_endpoint() -> None:
     target = offered(endpoint(timer), *rows(FIRST, queues))
     for now in range(40):
         for row in taken(target):
-            target.failed(row, Failed(NOON), now=float(now), wait=3600.0)
+            target.failed(row, AttemptFailed(NOON), now=float(now), wait=3600.0)
             target.completed(row)
-        target.apply(Delivered(), float(now))
+        target.apply(AttemptDelivered(), float(now))
         offered(target, *rows(FIRST, queues))
     assert timer.entries <= 2 + SPARE
     assert target.queues.timed_entries <= 2 * queues
@@ -131,7 +139,7 @@ def scheduler(places: int) -> DeliveryScheduler:
     return made
 
 
-def holding(made: DeliveryScheduler, webhook: UUID, *given: PendingDelivery) -> Endpoint:
+def holding(made: DeliveryScheduler, webhook: UUID, *given: PendingDelivery) -> EndpointSender:
     endpoint = made.endpoint(webhook)
     assert endpoint is not None
     return offered(endpoint, *given)
@@ -165,7 +173,7 @@ def test_one_whose_last_attempt_was_answered_well_does_not_wait_for_many_others(
     assert [at for at, webhook in enumerate(asked) if webhook == FIRST] == [0, 2, 4], "every second turn, as long as it has any"
     assert asked[1::2][:2] == strangers[:2]
     assert all(asked.count(stranger) == 2 for stranger in strangers)
-    well.failed(attempt.row, Failed(NOON), now=0.0, wait=None)
+    well.failed(attempt.row, AttemptFailed(NOON), now=0.0, wait=None)
     assert not well.proven
 
 

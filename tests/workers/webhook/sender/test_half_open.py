@@ -9,7 +9,7 @@ import pytest
 
 from tests.workers.webhook.sender.world import WEBHOOKS, Row, World
 from workers.webhook.sender import reader
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_state import RESTING_SECONDS, Phase
 
 HOOKS = WEBHOOKS[0]
@@ -35,11 +35,11 @@ def world() -> World:
     return world
 
 
-def _is(endpoint: Endpoint, phase: Phase) -> bool:
+def _is(endpoint: EndpointSender, phase: Phase) -> bool:
     return endpoint.state.phase is phase
 
 
-def endpoints(world: World) -> list[Endpoint]:
+def endpoints(world: World) -> list[EndpointSender]:
     return list(world.scheduler.endpoints.values())
 
 

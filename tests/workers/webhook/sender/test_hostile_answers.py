@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.kernel.background_task import FAULTS
-from projections.webhook.endpoint_health import Health
+from projections.webhook.endpoint_health import EndpointFailures
 from projections.webhook.keys import shard_of
 from projections.webhook.store import DELIVERED, PENDING, PendingDelivery
 from tests.conftest import NOON
@@ -24,10 +24,10 @@ from tests.workers.webhook.sender.sending import LOOPBACK, Receiver, Sending, un
 from workers.adapters.outbound_http import GuardedClient
 from workers.kernel.metrics import WorkerMetrics
 from workers.webhook.sender.attempt import DeliveryClient
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_configs import EndpointConfig
 from workers.webhook.sender.outcome_handler import OutcomeHandler
-from workers.webhook.sender.retries import DELAYS, Schedule
+from workers.webhook.sender.retries import DELAYS, RetrySchedule
 from workers.webhook.sender.scheduler import DeliveryScheduler, PendingOutcome
 
 WEBHOOK = UUID(int=1)
@@ -75,14 +75,14 @@ class Outcomes:
         self.scheduler = DeliveryScheduler(lambda: None)
         self.scheduler.hold({shard_of(WEBHOOK): 1}, excess=(), until=float("inf"))
         self.handler = OutcomeHandler(
-            self.scheduler, self, schedule=Schedule(DELAYS), rng=Random(1), time=lambda: 0.0, metrics=WorkerMetrics()
+            self.scheduler, self, schedule=RetrySchedule(DELAYS), rng=Random(1), time=lambda: 0.0, metrics=WorkerMetrics()
         )
         self.outcomes: list[PendingOutcome] = []
 
     def add(self, pending_outcome: PendingOutcome) -> None:
         self.outcomes.append(pending_outcome)
 
-    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
+    def set_health(self, endpoint: EndpointSender, health: EndpointFailures) -> None: ...
 
     async def attempt(self, client: DeliveryClient, url: str) -> PendingOutcome:
         endpoint = self.scheduler.endpoint(WEBHOOK)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.webhook.sender.retries import DELAYS, LONGEST_REQUESTED, Schedule, retry_after
+from workers.webhook.sender.retries import DELAYS, LONGEST_REQUESTED, RetrySchedule, retry_after
 
 NOW = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 WAITS = [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
@@ -16,21 +16,21 @@ WAITS = [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
 
 @pytest.mark.parametrize(("attempts_made", "wait"), list(enumerate(WAITS, start=1)))
 def test_the_schedule(attempts_made: int, wait: int) -> None:
-    assert Schedule().wait(attempts_made, 0.5) == pytest.approx(wait)
-    assert Schedule().wait(attempts_made, 0.0) == pytest.approx(0.8 * wait)
-    assert Schedule().wait(attempts_made, 1.0) == pytest.approx(1.2 * wait)
+    assert RetrySchedule().wait(attempts_made, 0.5) == pytest.approx(wait)
+    assert RetrySchedule().wait(attempts_made, 0.0) == pytest.approx(0.8 * wait)
+    assert RetrySchedule().wait(attempts_made, 1.0) == pytest.approx(1.2 * wait)
 
 
 def test_there_are_ten_tries_over_about_three_days() -> None:
-    assert Schedule().tries == 10
-    assert Schedule().wait(10, 0.5) is None
+    assert RetrySchedule().tries == 10
+    assert RetrySchedule().wait(10, 0.5) is None
     assert timedelta(seconds=sum(DELAYS)) == timedelta(hours=75, minutes=35, seconds=5)
 
 
 def test_retry_after_can_lengthen_a_wait_and_not_shorten_it() -> None:
-    assert Schedule().wait(1, 0.5, requested_wait=120) == 120
-    assert Schedule().wait(4, 0.5, requested_wait=120) == pytest.approx(7200)
-    assert Schedule().wait(10, 0.5, requested_wait=120) is None
+    assert RetrySchedule().wait(1, 0.5, requested_wait=120) == 120
+    assert RetrySchedule().wait(4, 0.5, requested_wait=120) == pytest.approx(7200)
+    assert RetrySchedule().wait(10, 0.5, requested_wait=120) is None
 
 
 @pytest.mark.parametrize(

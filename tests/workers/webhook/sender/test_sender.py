@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from domain.kernel.cause import Cause
 from domain.kernel.ports import Invocation
 from domain.webhook.aggregate import Webhook
-from projections.webhook.keys import Source, delivery_id
+from projections.webhook.keys import DeliverySource, delivery_id
 from projections.webhook.queries import DeliveryFilter, DeliveryQueries
 from tests.workers.webhook.sender.sending import Got, Receiver, Sending, until
 from workers.kernel.metrics import WorkerMetrics
@@ -91,13 +91,13 @@ async def test_a_source_that_is_behind_the_other_loses_nothing(sending: Sending)
         webhook = await sending.webhook(receiver.url + "/event")
         callback = await sending.webhook(receiver.url + "/job", neighbour=webhook)
         sending.put(webhook, (10, "event"))
-        sending.put(callback, (11, "job:1"), source=Source.CALLBACKS)
+        sending.put(callback, (11, "job:1"), source=DeliverySource.CALLBACKS)
         await sending.finished(webhook, 1)
         await sending.finished(callback, 1)
         sending.put(webhook, (20, "event"))
         await sending.finished(webhook, 2)
-        sending.put(callback, (18, "job:2"), source=Source.CALLBACKS)
-        sending.put(callback, (21, "job:2"), source=Source.CALLBACKS)
+        sending.put(callback, (18, "job:2"), source=DeliverySource.CALLBACKS)
+        sending.put(callback, (21, "job:2"), source=DeliverySource.CALLBACKS)
         await sending.finished(callback, 3)
     assert [json.loads(got.body)["position"] for got in receiver.got if got.path == "/job"] == [11, 18, 21]
 

@@ -11,8 +11,8 @@ from functools import cache
 from random import Random
 from uuid import UUID
 
-from projections.webhook.endpoint_health import Health
-from projections.webhook.keys import SHARDS, Source, shard_of
+from projections.webhook.endpoint_health import EndpointFailures
+from projections.webhook.keys import SHARDS, DeliverySource, shard_of
 from projections.webhook.store import (
     BEGINNING,
     DELIVERED,
@@ -28,11 +28,11 @@ from projections.webhook.store import (
 )
 from workers.kernel.metrics import WorkerMetrics
 from workers.webhook.sender.attempt import AttemptResult
-from workers.webhook.sender.endpoint import Endpoint
+from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_state import TimeCame, Unsendable
 from workers.webhook.sender.outcome_handler import OutcomeHandler
-from workers.webhook.sender.reader import Reader
-from workers.webhook.sender.retries import Schedule
+from workers.webhook.sender.reader import DeliveryReader
+from workers.webhook.sender.retries import RetrySchedule
 from workers.webhook.sender.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
 
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
@@ -65,7 +65,7 @@ def cursor_of(key: Key) -> Cursor:
 
 @cache
 def _cursor_of_webhook(webhook: UUID) -> Cursor:
-    source = next(source for source, webhooks in zip(Source, WEBHOOKS, strict=True) if webhook in webhooks)
+    source = next(source for source, webhooks in zip(DeliverySource, WEBHOOKS, strict=True) if webhook in webhooks)
     return source, shard_of(webhook)
 
 
@@ -162,9 +162,9 @@ class World:
         self.scheduler = DeliveryScheduler(lambda: None, places=places)
         self.scheduler.waiting_each = CAPACITY
         self.outcome_handler = OutcomeHandler(
-            self.scheduler, self, schedule=Schedule(delays), rng=random, time=lambda: self.now, metrics=WorkerMetrics()
+            self.scheduler, self, schedule=RetrySchedule(delays), rng=random, time=lambda: self.now, metrics=WorkerMetrics()
         )
-        self.reader = Reader(Twin(self), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
+        self.reader = DeliveryReader(Twin(self), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
         self.take_shards()
 
     async def _never(self, webhook: UUID, reason: str) -> None:
@@ -321,7 +321,7 @@ class World:
     def add(self, pending_outcome: PendingOutcome) -> None:
         self.unwritten.append(pending_outcome)
 
-    def set_health(self, endpoint: Endpoint, health: Health) -> None: ...
+    def set_health(self, endpoint: EndpointSender, health: EndpointFailures) -> None: ...
 
 
 def finished(world: World) -> bool:

@@ -9,12 +9,12 @@ from pydantic import ConfigDict, Field
 
 from workers.job.context import StepContext, StepFailed, StepResult
 from workers.job.workflow import Step, Workflow
-from workers.job.workflows.assets.span import ClipParameters, Span, span
+from workers.job.workflows.assets.span import ClipParameters, ClipSpan, span
 from workers.job.workflows.content_file import probe
 from workers.job.workflows.encode import ANY_PICTURE, encode
 from workers.job.workflows.vod.codecs import still
-from workers.media.file import MediaFile
-from workers.media.filters import FormedTracks, Track
+from workers.media.file import ProbedFile
+from workers.media.filters import FilteredTrack, FormedTracks
 from workers.media.outputs import GIF
 from workers.media.source import picture_of
 
@@ -59,7 +59,7 @@ def make(context: StepContext[AssetGif]) -> StepResult:
         raise StepFailed(f"The GIF would have more than {MOST_FRAMES} frames.", final=True)
     frames = max(round(lasts * parameters.fps), 1)
     picture = picture_of(source)
-    formed = FormedTracks((Track(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
+    formed = FormedTracks((FilteredTrack(f"0:{picture.index}", ",".join(still(picture)), is_picture=True),))
     shown = _picture_filters(parameters, source, clip, label=formed.label(0), frames=frames)
     read = (*ANY_PICTURE, *source.stamped(clip.first.seek, lasts=clip.end - clip.first.seek + _MARGIN))
     palette, output = context.workspace / "palette.raw", context.workspace / "clip.gif"
@@ -76,7 +76,7 @@ def make(context: StepContext[AssetGif]) -> StepResult:
     return StepResult(message=f"{parameters.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _picture_filters(parameters: AssetGif, source: MediaFile, clip: Span, *, label: str, frames: int) -> str:
+def _picture_filters(parameters: AssetGif, source: ProbedFile, clip: ClipSpan, *, label: str, frames: int) -> str:
     """Return the filters before the colours: the whole clip at the wanted speed.
 
     A clip that is too short for a second frame shows its first one, since the filter for the frame rate drops clips shorter than

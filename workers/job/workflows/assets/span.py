@@ -13,7 +13,7 @@ from domain.kernel.stream_time import stream_point
 from workers.job.context import StepFailed
 from workers.job.media_paths import RelativePath
 from workers.job.workflow import JobParameters
-from workers.media.file import Frame, MediaFile, seconds
+from workers.media.file import Frame, ProbedFile, seconds
 from workers.media.filters import SOUND_LINE, Stay, steady
 
 
@@ -59,7 +59,7 @@ _LONG: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ClipSpan:
     """The first and the last frame of a clip, and the requested times.
 
     A frame that stands still is shown from the requested start, or until the requested end: otherwise it would make a clip of two
@@ -103,7 +103,7 @@ def _stands(frame: Frame) -> bool:
     return frame.after - frame.at > _LONG
 
 
-def span(source: MediaFile, parameters: ClipParameters) -> Span:
+def span(source: ProbedFile, parameters: ClipParameters) -> ClipSpan:
     """Return the frames of a clip. Raises `StepFailed` if it ends before it begins, or past the end of the file."""
     begin, end = in_seconds(parameters.start), in_seconds(parameters.end)
     if end <= begin:
@@ -111,4 +111,4 @@ def span(source: MediaFile, parameters: ClipParameters) -> Span:
     first, last = source.frames(begin, end - _ROUNDED, what=(parameters.start, parameters.end))
     if end > last.after + _ROUNDED:
         raise StepFailed(f"{parameters.end} is past the end of {source.name}.", final=True)
-    return Span(first, last, (begin, end))
+    return ClipSpan(first, last, (begin, end))

@@ -15,7 +15,7 @@ from domain.asset import track_filter as filters
 from domain.asset.values import CaptionKind
 from workers.job.context import StepContext, StepFailed, StepResult
 from workers.job.workflow import Step, Workflow
-from workers.job.workflows.assets.span import ClipParameters, Span, span
+from workers.job.workflows.assets.span import ClipParameters, ClipSpan, span
 from workers.job.workflows.content_file import probe
 from workers.job.workflows.encode import ENCODED, encode
 from workers.job.workflows.packets import change, is_heard
@@ -23,8 +23,8 @@ from workers.job.workflows.vod.codecs import film
 from workers.job.workflows.vod.texts import published_texts
 from workers.media.captions import webvtt
 from workers.media.captions.cues import cut
-from workers.media.file import AudioTrack, MediaFile, VideoTrack, seconds
-from workers.media.filters import LAYOUTS, PICTURE_TIMES, RATE, FormedTracks, Track, channels_of, sound_form
+from workers.media.file import AudioTrack, ProbedFile, VideoTrack, seconds
+from workers.media.filters import LAYOUTS, PICTURE_TIMES, RATE, FilteredTrack, FormedTracks, channels_of, sound_form
 from workers.media.outputs import MP4, language
 from workers.media.source import picture_of
 
@@ -141,14 +141,14 @@ def make(context: StepContext[AssetVideo]) -> StepResult:
     return StepResult(message=f"{parameters.name}: {clip.lasts:.3f} s from {clip.begin:.3f} s")
 
 
-def _choose_tracks(source: MediaFile, parameters: AssetVideo) -> _Tracks:
+def _choose_tracks(source: ProbedFile, parameters: AssetVideo) -> _Tracks:
     passes = filters.track_filter(parameters.filter) if parameters.filter is not None else lambda track: True
     videos = [
         video
         for video in source.videos
-        if passes(filters.Track("video", video.bit_rate or None, video.height or None, video.language))
+        if passes(filters.AssetTrack("video", video.bit_rate or None, video.height or None, video.language))
     ]
-    audios = [audio for audio in source.audios if passes(filters.Track("audio", audio.bit_rate or None, None, audio.language))]
+    audios = [audio for audio in source.audios if passes(filters.AssetTrack("audio", audio.bit_rate or None, None, audio.language))]
     if not videos and not audios:
         raise StepFailed(f"{source.name} has no track that passes the filter.", final=True)
     if parameters.mezzanine:
@@ -156,7 +156,7 @@ def _choose_tracks(source: MediaFile, parameters: AssetVideo) -> _Tracks:
     return _Tracks(videos, audios)
 
 
-def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) -> bool:
+def _changes(context: StepContext[AssetVideo], source: ProbedFile, clip: ClipSpan) -> bool:
     """Return True if the picture changes its form between the beginning of the file and the end of the clip."""
     at = change(context, source, codec=picture_of(source).codec, begin=clip.first.key, end=clip.end) if source.is_mp4 else None
     if at is not None:
@@ -164,7 +164,7 @@ def _changes(context: StepContext[AssetVideo], source: MediaFile, clip: Span) ->
     return at is not None
 
 
-def _encode_options(context: StepContext[Any], source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
+def _encode_options(context: StepContext[Any], source: ProbedFile, clip: ClipSpan, tracks: _Tracks, *, copy_ts: bool) -> _Options:
     """Return options that encode the clip again.
 
     Each track is brought to one form first, so that it may change. A picture that stands still is repeated, and missing sound is
@@ -174,8 +174,8 @@ def _encode_options(context: StepContext[Any], source: MediaFile, clip: Span, tr
     heard = [audio for audio in tracks.audios if is_heard(context, source, track=audio.index, begin=clip.begin, lasts=clip.lasts)]
     layouts = {audio.index: channels_of(streams[audio.index].get("channels") or 2) for audio in tracks.audios}
     shapes = [picture_of(source, video) for video in tracks.videos]
-    pictures = [Track(f"0:{shape.index}", ",".join(film(shape)), is_picture=True) for shape in shapes]
-    sounds = [Track(f"0:{audio.index}", sound_form(layouts[audio.index]), is_picture=False) for audio in heard]
+    pictures = [FilteredTrack(f"0:{shape.index}", ",".join(film(shape)), is_picture=True) for shape in shapes]
+    sounds = [FilteredTrack(f"0:{audio.index}", sound_form(layouts[audio.index]), is_picture=False) for audio in heard]
     formed = FormedTracks((*pictures, *sounds))
     graphs = [
         f"[{formed.label(place)}]{clip.filters(source.start)}[cut-{place}];"
@@ -195,7 +195,7 @@ def _encode_options(context: StepContext[Any], source: MediaFile, clip: Span, tr
     return read, (*again, "-filter_complex", ";".join(graphs), *maps, *ENCODED, *PICTURE_TIMES, *shift)
 
 
-def _copy_options(source: MediaFile, clip: Span, tracks: _Tracks, *, copy_ts: bool) -> _Options:
+def _copy_options(source: ProbedFile, clip: ClipSpan, tracks: _Tracks, *, copy_ts: bool) -> _Options:
     """Return options that copy the clip. The frames before its start remain visible in players that ignore edit lists."""
     if not source.is_mp4:
         name = source.name

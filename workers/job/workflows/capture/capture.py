@@ -20,7 +20,7 @@ from workers.job.workflow import Step, Workflow
 from workers.job.workflows.capture.downloads import Downloads
 from workers.job.workflows.capture.join import join_pieces
 from workers.job.workflows.capture.parameters import VodCapture, capture_request
-from workers.job.workflows.capture.plan import Plan, Used
+from workers.job.workflows.capture.plan import CapturePlan, Used
 from workers.job.workflows.capture.recorder import Recorded, Recorder
 from workers.job.workflows.capture.recording import keep_recording, read_recording
 from workers.job.workflows.capture.segments import shown_time
@@ -51,13 +51,13 @@ _MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CaptureReport:
     metadata: dict[str, Any]
     lines: tuple[str, ...]
     seconds: float
 
 
-def report(recorded: Recorded) -> Report:
+def report(recorded: Recorded) -> CaptureReport:
     gaps: list[dict[str, Any]] = []
     lines: list[str] = []
     given: dict[int, float] = defaultdict(float)
@@ -81,10 +81,10 @@ def report(recorded: Recorded) -> Report:
         for source in recorded.sources
     ]
     seconds = sum(moment.until - moment.segment.at for moment in recorded.plans["main"].used)
-    return Report({"sources": sources, "gaps": gaps[:_MOST]}, tuple(lines), seconds)
+    return CaptureReport({"sources": sources, "gaps": gaps[:_MOST]}, tuple(lines), seconds)
 
 
-def _foreign_spans(leading: int, plan: Plan) -> list[tuple[float, float, int | None]]:
+def _foreign_spans(leading: int, plan: CapturePlan) -> list[tuple[float, float, int | None]]:
     """Return the spans in which another source than the leading one was used, or none."""
     spans = [
         (item.segment.at, item.until, item.segment.source) if isinstance(item, Used) else (item.begin, item.end, None)

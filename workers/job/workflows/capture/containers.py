@@ -14,7 +14,7 @@ from workers.job.workflows.capture.segments import SourceFault
 from workers.media.boxes import places
 from workers.media.errors import Unreadable
 from workers.media.fragments import read_index
-from workers.media.resources import Part
+from workers.media.resources import ResourceRange
 from workers.media.transport_stream import PACKET, begins_packets, is_packets
 
 Container = Literal["mpegts", "mp4"]
@@ -48,7 +48,7 @@ def check_initialization(path: Path) -> None:
         raise SourceFault("The stream is encrypted; only a clear one is captured.", final=True)
 
 
-def subsegments(data: bytes, *, begins: int) -> Iterator[tuple[Part, float, float]]:
+def subsegments(data: bytes, *, begins: int) -> Iterator[tuple[ResourceRange, float, float]]:
     """Yield the subsegments that a `sidx` box lists: their places in the file, when they begin and how long they last.
 
     `begins` is the place of `data` in the file.
@@ -57,7 +57,7 @@ def subsegments(data: bytes, *, begins: int) -> Iterator[tuple[Part, float, floa
         index = read_index(data, begins=begins)
     except Unreadable as fault:
         raise SourceFault(f"The file cannot be read: {fault}.", final=True) from None
-    return ((Part(subsegment.first, subsegment.size), subsegment.time, subsegment.lasts) for subsegment in index)
+    return ((ResourceRange(subsegment.first, subsegment.size), subsegment.time, subsegment.lasts) for subsegment in index)
 
 
 def _kinds(data: bytes | mmap) -> set[bytes]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from workers.job.workflows.capture.segments import LONGEST, Kind, Resource, Segment, SourceFault
+from workers.job.workflows.capture.segments import LONGEST, CapturedSegment, Kind, MediaResource, SourceFault
 from workers.media import dash
-from workers.media.dash import ListedSegment
+from workers.media.dash import DashSegment
 from workers.media.errors import Unreadable
 
 # The segments of one track of a DASH stream that moves on. Segments that its manifest no longer lists stay known.
@@ -21,17 +21,17 @@ class DashTrack:
     def __init__(self, source: int, kind: Kind) -> None:
         self._source = source
         self._kind: Kind = kind
-        self.segments: list[Segment] = []
+        self.segments: list[CapturedSegment] = []
         self.clocked = False
-        self._listed: set[tuple[int, Resource]] = set()
+        self._listed: set[tuple[int, MediaResource]] = set()
 
-    def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
+    def restore(self, segments: Iterable[CapturedSegment], *, clocked: bool) -> None:
         """Restore the segments of an earlier run."""
         self.segments = sorted(segments, key=lambda segment: segment.at)
         self.clocked = clocked
         self._listed = {(segment.epoch, segment.resource) for segment in self.segments}
 
-    def update(self, listed: Iterable[ListedSegment], *, clocked: bool) -> bool:
+    def update(self, listed: Iterable[DashSegment], *, clocked: bool) -> bool:
         self.clocked = clocked
         before = len(self.segments)
         for entry in listed:
@@ -40,11 +40,11 @@ class DashTrack:
                 self._add(entry)
         return len(self.segments) > before
 
-    def _add(self, entry: ListedSegment) -> None:
+    def _add(self, entry: DashSegment) -> None:
         if entry.lasts > LONGEST:
             raise SourceFault(f"A segment lasts more than {LONGEST:g} s.", final=True)
         last = self.segments[-1] if self.segments else None
-        made = Segment(self._source, self._kind, entry.epoch, 0, entry.resource, entry.at, entry.lasts, entry.init)
+        made = CapturedSegment(self._source, self._kind, entry.epoch, 0, entry.resource, entry.at, entry.lasts, entry.init)
         if last is not None:
             if entry.at < last.at + last.lasts * _APART:
                 return  # an old manifest from a cache

@@ -11,7 +11,7 @@ from typing import Final
 
 from projections.kernel.sizes import MIB
 from workers.job.context import StepFailed
-from workers.job.workflows.capture.segments import Resource, SourceFault
+from workers.job.workflows.capture.segments import MediaResource, SourceFault
 from workers.ports.outbound import Download, DownloadLimits, OutboundFailed, OutboundRefused
 
 MOST_PLAYLIST: Final = 8 * MIB
@@ -25,7 +25,7 @@ _LATER: Final = frozenset({404, 408, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PlaylistText:
     """A playlist, with its URL after redirects."""
 
     url: str
@@ -45,26 +45,26 @@ class Downloads:
         self._got = 0
         self._look_at = 0
         self._count = 0
-        self.latest: dict[str, Text] = {}
+        self.latest: dict[str, PlaylistText] = {}
         """The latest texts from the addresses of `remembered`."""
         self.remembered: frozenset[str] = frozenset()
 
-    async def text(self, url: str) -> Text:
+    async def text(self, url: str) -> PlaylistText:
         text = await self._text(url)
         if url in self.remembered:
             self.latest[url] = text
         return text
 
-    async def _text(self, url: str) -> Text:
+    async def _text(self, url: str) -> PlaylistText:
         self._count += 1
         to = self._folder / f"playlist-{self._count}"
         try:
-            final_url = await self._get(Resource(url), to, most=MOST_PLAYLIST, seconds=PLAYLIST_SECONDS)
-            return Text(final_url, to.read_bytes())
+            final_url = await self._get(MediaResource(url), to, most=MOST_PLAYLIST, seconds=PLAYLIST_SECONDS)
+            return PlaylistText(final_url, to.read_bytes())
         finally:
             to.unlink(missing_ok=True)
 
-    async def piece(self, resource: Resource, *, most: int = MOST_PLAYLIST) -> bytes:
+    async def piece(self, resource: MediaResource, *, most: int = MOST_PLAYLIST) -> bytes:
         """Return a small part of a file."""
         if resource.part is not None and resource.part.size > most:
             raise SourceFault(f"A part of a file has more than {most} bytes.", final=True)
@@ -76,10 +76,10 @@ class Downloads:
         finally:
             to.unlink(missing_ok=True)
 
-    async def file(self, resource: Resource, to: Path) -> None:
+    async def file(self, resource: MediaResource, to: Path) -> None:
         await self._get(resource, to, most=MOST_SEGMENT, seconds=SEGMENT_SECONDS)
 
-    async def _get(self, resource: Resource, to: Path, *, most: int, seconds: float) -> str:
+    async def _get(self, resource: MediaResource, to: Path, *, most: int, seconds: float) -> str:
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._client.download(

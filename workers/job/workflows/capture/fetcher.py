@@ -10,7 +10,7 @@ from typing import Final
 from workers.job.context import StepFailed
 from workers.job.workflows.capture.containers import Container, check_initialization, container
 from workers.job.workflows.capture.downloads import Downloads
-from workers.job.workflows.capture.segments import Resource, Segment, SourceFault
+from workers.job.workflows.capture.segments import CapturedSegment, MediaResource, SourceFault
 from workers.job.workflows.capture.shelf import Shelf
 
 TRIES: Final = 3
@@ -32,15 +32,15 @@ class Fetcher:
         shelf: Shelf,
         folder: Path,
         *,
-        on_given_up: Callable[[Segment, SourceFault], None],
-        on_fetched: Callable[[Segment], None],
+        on_given_up: Callable[[CapturedSegment, SourceFault], None],
+        on_fetched: Callable[[CapturedSegment], None],
     ) -> None:
         self._downloads = downloads
         self._shelf = shelf
         self._folder = folder
         self._on_given_up = on_given_up
         self._on_fetched = on_fetched
-        self._queue: asyncio.Queue[Segment] = asyncio.Queue()
+        self._queue: asyncio.Queue[CapturedSegment] = asyncio.Queue()
         self._queued: set[str] = set()
         self._initializations: dict[str, asyncio.Lock] = {}
         self.container: Container | None = None
@@ -50,7 +50,7 @@ class Fetcher:
     def idle(self) -> bool:
         return not self._queued
 
-    def want(self, segments: Iterable[Segment]) -> None:
+    def want(self, segments: Iterable[CapturedSegment]) -> None:
         for segment in segments:
             if self._shelf.has(segment.name):
                 self.container = self.container or container(self._shelf.path(segment.name))
@@ -75,7 +75,7 @@ class Fetcher:
                 self.unusable.add(segment.name)
                 self._on_given_up(segment, fault)
 
-    async def _fetch(self, segment: Segment) -> SourceFault | None:
+    async def _fetch(self, segment: CapturedSegment) -> SourceFault | None:
         for attempt in range(1, TRIES + 1):
             try:
                 await self._get(segment)
@@ -87,7 +87,7 @@ class Fetcher:
             await asyncio.sleep(max(0.25 * 2**attempt, min(segment.lasts, _LONGEST_WAIT) / 2 * attempt))
         return None
 
-    async def _get(self, segment: Segment) -> None:
+    async def _get(self, segment: CapturedSegment) -> None:
         made = self._folder / f"part-{segment.name}"
         await self._downloads.file(segment.resource, made)
         format_ = await asyncio.to_thread(container, made)
@@ -98,7 +98,7 @@ class Fetcher:
         self.container = format_
         self._shelf.put(made, segment.name, segment)
 
-    async def _initialize(self, init: Resource) -> None:
+    async def _initialize(self, init: MediaResource) -> None:
         async with self._initializations.setdefault(init.digest, asyncio.Lock()):
             if not self._shelf.has(init.digest):
                 made = self._folder / f"part-{init.digest}"

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.job.context import StepContext
-from workers.job.workflows.capture.forms import Form, Picture, Sound
+from workers.job.workflows.capture.forms import Form, PictureForm, SoundForm
 from workers.job.workflows.encode import EVEN_SIZE, encode
-from workers.media.file import MediaFile, seconds
+from workers.media.file import ProbedFile, seconds
 from workers.media.filters import LAYOUTS, fitted
 from workers.media.outputs import MP4
 
@@ -58,7 +58,7 @@ class Made:
     accurate: bool
     copy_ts: bool
     varying: Mapping[str, Form]
-    picture: Picture
+    picture: PictureForm
     converted: Sequence[str]
 
     def options(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Made:
     def _varying_sounds(self) -> tuple[str, ...]:
         options: list[str] = []
         for name, form in self.varying.items():
-            if isinstance(form, Sound):
+            if isinstance(form, SoundForm):
                 track = f":{name[1:]}"
                 options += [f"-filter:a{track}", f"{sound_filter(form)},{self._atrim()}", *_aac(track)]
                 options += [] if self.accurate else [f"-bsf:a{track}", "null"]
@@ -101,7 +101,7 @@ class Made:
 
 
 def write_film(context: StepContext[Any], files: Sequence[Path], *, made: Path, how: Made) -> None:
-    sources = [MediaFile(context, file, "the recording", {}) for file in files]
+    sources = [ProbedFile(context, file, "the recording", {}) for file in files]
     inputs = [option for source in sources for option in source.input()]
     tracks = ("-map", "0:v:0", "-map", "0:a?" if len(files) == 1 else "1:a?")
     arguments = ("-copyts", *inputs, *tracks, *how.options(), *MP4, made.name)
@@ -112,12 +112,12 @@ def _aac(track: str) -> tuple[str, ...]:
     return (f"-c:a{track}", "aac", f"-b:a{track}", "192k")
 
 
-def picture_filters(form: Picture) -> str:
+def picture_filters(form: PictureForm) -> str:
     """Return filters that show the whole picture at one size with square pixels, between black bars if its shape differs."""
     return f"{fitted(*form.size)},scale={form.colours.film.coded}"
 
 
-def sound_filter(form: Sound) -> str:
+def sound_filter(form: SoundForm) -> str:
     """Return a filter that gives sound one rate and one layout, whatever it had before."""
     layout = form.layout or LAYOUTS.get(form.channels, "")
     return f"aformat=sample_rates={form.rate}{f':channel_layouts={layout}' if layout else ''}"

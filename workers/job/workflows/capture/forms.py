@@ -16,7 +16,7 @@ _SQUARE: Final = frozenset({"0:1", "N/A", "None", ""})
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PictureForm:
     """The form of a picture. `shape` is the aspect ratio of a pixel, as ffmpeg spells it. `hdr` means high dynamic range."""
 
     codec: str
@@ -43,7 +43,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class SoundForm:
     codec: str
     profile: str
     rate: int
@@ -55,7 +55,7 @@ class Sound:
         return f"{channels} of {self.rate} Hz in {self.codec} {self.profile}".rstrip()
 
 
-Form = Picture | Sound
+Form = PictureForm | SoundForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
         profile = str(stream.get("profile", "")).replace("unknown", "")
         if stream.get("codec_type") == "video" and "v" not in tracks and stream.get("width"):
             shape = str(stream.get("sample_aspect_ratio", ""))
-            tracks["v"] = Picture(
+            tracks["v"] = PictureForm(
                 codec=str(stream.get("codec_name")),
                 profile=profile,
                 width=int(stream["width"]),
@@ -90,7 +90,7 @@ def forms(probed: Mapping[str, Any]) -> dict[str, Form]:
             )
         elif stream.get("codec_type") == "audio":
             rate = str(stream.get("sample_rate", ""))
-            tracks[f"a{sum(key[0] == 'a' for key in tracks)}"] = Sound(
+            tracks[f"a{sum(key[0] == 'a' for key in tracks)}"] = SoundForm(
                 codec=str(stream.get("codec_name")),
                 profile=profile,
                 rate=int(rate) if rate.isdigit() else 0,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.job.workflows.capture.segments import LONGEST, MOST_ENTRIES, Resource, SourceFault, absolute_url
+from workers.job.workflows.capture.segments import LONGEST, MOST_ENTRIES, MediaResource, SourceFault, absolute_url
 from workers.media.errors import Unreadable
-from workers.media.hls import UNKNOWN_DURATION, Entry, Playlist, Rendition, read, text_of
+from workers.media.hls import UNKNOWN_DURATION, HlsPlaylist, HlsRendition, PlaylistEntry, read, text_of
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class CapturedVariant:
     """A rendition of a master playlist. `audio` is the URL of the playlist of its audio if that is separate."""
 
     url: str
@@ -31,7 +31,7 @@ class Subtitles:
 
 
 @dataclass(frozen=True, slots=True)
-class MediaPlaylist:
+class CapturedPlaylist:
     """A media playlist.
 
     No segment is longer than `target`, in rounded seconds. `ended` means that it does not change any more. The addresses of entries
@@ -41,16 +41,16 @@ class MediaPlaylist:
     url: str
     target: float
     ended: bool
-    entries: Sequence[Entry]
+    entries: Sequence[PlaylistEntry]
 
-    def resource(self, entry: Entry) -> Resource:
-        return Resource(absolute_url(self.url, entry.uri), entry.part)
+    def resource(self, entry: PlaylistEntry) -> MediaResource:
+        return MediaResource(absolute_url(self.url, entry.uri), entry.part)
 
-    def init(self, entry: Entry) -> Resource | None:
-        return None if entry.init is None else Resource(absolute_url(self.url, entry.init.uri), entry.init.part)
+    def init(self, entry: PlaylistEntry) -> MediaResource | None:
+        return None if entry.init is None else MediaResource(absolute_url(self.url, entry.init.uri), entry.init.part)
 
 
-def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
+def parse(body: bytes, url: str) -> CapturedPlaylist | tuple[CapturedVariant, ...]:
     """Return a media playlist, or the variants of a master playlist, the highest first. Raises `SourceFault`."""
     playlist = _read(body)
     if playlist.master:
@@ -67,7 +67,7 @@ def parse(body: bytes, url: str) -> MediaPlaylist | tuple[Variant, ...]:
     target = playlist.target or longest
     if not target:
         raise SourceFault("The playlist has neither a target duration nor a segment.")
-    return MediaPlaylist(url, target, playlist.ended, playlist.entries)
+    return CapturedPlaylist(url, target, playlist.ended, playlist.entries)
 
 
 def subtitles(body: bytes, url: str) -> list[Subtitles]:
@@ -80,14 +80,14 @@ def subtitles(body: bytes, url: str) -> list[Subtitles]:
     return list(by_address.values())
 
 
-def _read(body: bytes) -> Playlist:
+def _read(body: bytes) -> HlsPlaylist:
     try:
         return read(text_of(body), most=MOST_ENTRIES)
     except Unreadable as fault:
         raise SourceFault(f"The playlist cannot be read: {fault}.", final=True) from None
 
 
-def _kind(text: Rendition) -> str:
+def _kind(text: HlsRendition) -> str:
     if text.forced:
         return "forced"
     if "describes-video" in text.characteristics:
@@ -95,20 +95,20 @@ def _kind(text: Rendition) -> str:
     return "captions" if "transcribes" in text.characteristics else "subtitles"
 
 
-def _variants(playlist: Playlist, url: str) -> tuple[Variant, ...]:
+def _variants(playlist: HlsPlaylist, url: str) -> tuple[CapturedVariant, ...]:
     if not playlist.variants:
         raise SourceFault("The master playlist lists no rendition.", final=True)
     audio = _audio(playlist.renditions, url)
     made = [
-        Variant(absolute_url(url, variant.uri), variant.bandwidth, variant.width * variant.height, audio.get(variant.audio))
+        CapturedVariant(absolute_url(url, variant.uri), variant.bandwidth, variant.width * variant.height, audio.get(variant.audio))
         for variant in playlist.variants
     ]
     return tuple(sorted(made, key=lambda variant: (variant.pixels, variant.bandwidth), reverse=True))
 
 
-def _audio(renditions: Sequence[Rendition], url: str) -> dict[str, str]:
+def _audio(renditions: Sequence[HlsRendition], url: str) -> dict[str, str]:
     """Return the playlist of each group's audio: the default one, else the first. Other audio is within the video's segments."""
-    chosen: dict[str, Rendition] = {}
+    chosen: dict[str, HlsRendition] = {}
     for rendition in renditions:
         if rendition.type == "AUDIO" and (
             rendition.group not in chosen or (rendition.default and not chosen[rendition.group].default)

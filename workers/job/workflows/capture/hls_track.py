@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
-from workers.job.workflows.capture.hls import MediaPlaylist
-from workers.job.workflows.capture.segments import Kind, Segment
-from workers.media.hls import Entry
+from workers.job.workflows.capture.hls import CapturedPlaylist
+from workers.job.workflows.capture.segments import CapturedSegment, Kind
+from workers.media.hls import PlaylistEntry
 
 _HALF_HOUR: Final = 1800.0
 _EXACT: Final = 2.0
@@ -32,7 +32,7 @@ class HlsTrack:
     def __init__(self, source: int, kind: Kind) -> None:
         self._source = source
         self._kind: Kind = kind
-        self.segments: list[Segment] = []
+        self.segments: list[CapturedSegment] = []
         """The segments in the order of the stream, with gaps for segments that were not listed or are marked as absent."""
         self.clocked = False
         self.restarts = 0
@@ -48,7 +48,7 @@ class HlsTrack:
         """The sequence and the time of the next segment."""
         self._moved = False
 
-    def restore(self, segments: Iterable[Segment], *, clocked: bool) -> None:
+    def restore(self, segments: Iterable[CapturedSegment], *, clocked: bool) -> None:
         """Restore the segments of an earlier run."""
         self.segments = sorted(segments, key=lambda segment: (segment.epoch, segment.sequence))
         self.clocked = clocked
@@ -68,7 +68,7 @@ class HlsTrack:
         """Note that the next playlist is from another address."""
         self._moved = True
 
-    def update(self, playlist: MediaPlaylist) -> bool:
+    def update(self, playlist: CapturedPlaylist) -> bool:
         """Take in a playlist, and return True if it lists anything new. An old playlist from a cache changes nothing."""
         entries = playlist.entries
         if not entries:
@@ -87,7 +87,9 @@ class HlsTrack:
             if not entry.absent:
                 breaks = entry.breaks or ((restarted or moved) and number == 0)
                 init = playlist.init(entry)
-                made = Segment(self._source, self._kind, self._epoch, entry.sequence, resource, at, entry.lasts, init, breaks)
+                made = CapturedSegment(
+                    self._source, self._kind, self._epoch, entry.sequence, resource, at, entry.lasts, init, breaks
+                )
                 self.segments.append(made)
         if fresh:
             last, at = fresh[-1]
@@ -96,7 +98,7 @@ class HlsTrack:
             self.segments.sort(key=lambda segment: (segment.epoch, segment.sequence))
         return bool(fresh)
 
-    def _restarts_count(self, playlist: MediaPlaylist) -> bool:
+    def _restarts_count(self, playlist: CapturedPlaylist) -> bool:
         """Return True if a playlist from another address does not continue the numbers of the one before.
 
         Segments that both list are compared by the time of day, otherwise by the names of their files.
@@ -113,7 +115,7 @@ class HlsTrack:
         listed = [entry for entry in entries if entry.sequence in self._urls]
         return bool(listed) and all(_file(self._urls[entry.sequence]) != _file(entry.uri) for entry in listed)
 
-    def _times(self, playlist: MediaPlaylist, *, restarted: bool) -> list[float]:
+    def _times(self, playlist: CapturedPlaylist, *, restarted: bool) -> list[float]:
         """Return when each entry begins. A time of day holds until the next one, and also for the entries before the first one."""
         entries = playlist.entries
         offsets = [0.0, *accumulate(entry.lasts for entry in entries)]
@@ -127,7 +129,7 @@ class HlsTrack:
             times.append(base + offset)
         return times
 
-    def _continuous_times(self, entries: Sequence[Entry], times: list[float]) -> list[float]:
+    def _continuous_times(self, entries: Sequence[PlaylistEntry], times: list[float]) -> list[float]:
         """Return the times of entries without jumps of the clock.
 
         The clock of the stream may be set back, or to another time zone, as at the end of daylight saving time. The stream
@@ -149,7 +151,7 @@ class HlsTrack:
             continuous.append(time + self._jumped)
         return continuous
 
-    def _is_jump(self, seconds: float, entry: Entry) -> bool:
+    def _is_jump(self, seconds: float, entry: PlaylistEntry) -> bool:
         """Return True if the clock jumps, and not the stream: time does not go back, and no outage lasts half hours to the second.
 
         A jump that reverses an earlier jump counts, too.
@@ -159,7 +161,7 @@ class HlsTrack:
         back = seconds <= -max(_BACK, entry.lasts / 2)
         return back or zone or (self._jumped > 0 and abs(seconds - self._jumped) <= _EXACT)
 
-    def _base(self, playlist: MediaPlaylist, offsets: list[float], *, restarted: bool) -> float:
+    def _base(self, playlist: CapturedPlaylist, offsets: list[float], *, restarted: bool) -> float:
         """Return the time of the first entry, counted from earlier segments. Missing segments count with the target duration."""
         sequence, at = self._cursor
         first = playlist.entries[0].sequence

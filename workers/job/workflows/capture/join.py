@@ -13,13 +13,13 @@ from domain.job.values import Severity
 from projections.kernel.sizes import MIB
 from workers.job.context import StepContext, StepFailed
 from workers.job.workflows.capture.film import FRAME, HALF, Cut, Made, write_film
-from workers.job.workflows.capture.pieces import ADJOINING, Packet, Piece, Run, Workbench, from_key, place_pieces, runs
+from workers.job.workflows.capture.pieces import ADJOINING, Packet, Piece, SegmentRun, Workbench, from_key, place_pieces, runs
 from workers.job.workflows.capture.recording import Recording
 from workers.job.workflows.capture.varying import Coding, Conversion, at_time, log_changes
 from workers.job.workflows.capture.whole import check_whole
 from workers.job.workflows.encode import encode
 from workers.job.workflows.vod.renditions import CONVERTED
-from workers.media.file import MediaFile, seconds
+from workers.media.file import ProbedFile, seconds
 from workers.media.track_headers import WRAP
 
 MOST_PIECES: Final = 500
@@ -43,7 +43,7 @@ class _Part:
     `sound` is the place at which its audio begins.
     """
 
-    run: Run
+    run: SegmentRun
     used: tuple[float, float]
     shift: float
     begin: float
@@ -189,7 +189,7 @@ def _audio(recorded: Recording, workbench: Workbench, pieces: list[Piece]) -> li
     return [parts]
 
 
-def _alongside(run: Run, origin: float, piece: Piece, *, pieces: list[Piece]) -> float:
+def _alongside(run: SegmentRun, origin: float, piece: Piece, *, pieces: list[Piece]) -> float:
     """Return the shift of audio next to a piece of video: that of the video of its own source, otherwise the shift to its expected
     place."""
     expected = piece.place(run.segments[0].at)
@@ -208,7 +208,7 @@ def _join_parts(
     made: Path,
     track: list[_Part],
     origin: float,
-    brings: Mapping[Run, Conversion],
+    brings: Mapping[SegmentRun, Conversion],
 ) -> None:
     """Write one file with the time stamps of the track, less `origin`. Pieces are joined as MPEG-TS."""
     piece, moved = made.with_name(f"{made.name}-piece"), made.with_name(f"{made.name}-moved.ts")
@@ -233,7 +233,7 @@ def _move(
     conversion: Conversion,
 ) -> None:
     begin, until, end = (seconds(place - part.shift - FRAME) for place in (*sound, part.end))
-    source = MediaFile(context, piece, "a piece of the recording", {})
+    source = ProbedFile(context, piece, "a piece of the recording", {})
     opens = "" if part.opens is None else f"+lt(dts*tb\\,{seconds(part.opens - FRAME)})"
     drops = ("-bsf:v", f"noise=drop=gte(dts*tb\\,{end}){opens}", "-bsf:a", f"noise=drop=lt(pts*tb\\,{begin})+gte(pts*tb\\,{until})")
     times = ("-output_ts_offset", seconds(part.shift - origin), "-muxdelay", "0", "-muxpreload", "0")

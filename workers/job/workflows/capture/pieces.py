@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from workers.job.context import StepContext, StepFailed
 from workers.job.workflows.capture.forms import Form, TrackForms, forms
-from workers.job.workflows.capture.plan import Gap, Plan, Used
+from workers.job.workflows.capture.plan import CaptureGap, CapturePlan, Used
 from workers.job.workflows.capture.recording import Recording
-from workers.job.workflows.capture.segments import Resource, Segment
-from workers.media.file import SECONDS, MediaFile, complaint
+from workers.job.workflows.capture.segments import CapturedSegment, MediaResource
+from workers.media.file import SECONDS, ProbedFile, complaint
 from workers.media.track_headers import WRAP, Headers
 
 _SAME: Final = 0.1
@@ -34,20 +34,20 @@ class Packet:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SegmentRun:
     """Segments of one source without a break.
 
     `begin` and `end` are moments of the recording, within the segments. `tail` is a segment after them, of which only audio that
     belongs before the end is used.
     """
 
-    segments: tuple[Segment, ...]
+    segments: tuple[CapturedSegment, ...]
     begin: float
     end: float
-    tail: Segment | None = None
+    tail: CapturedSegment | None = None
 
     @property
-    def init(self) -> Resource | None:
+    def init(self) -> MediaResource | None:
         return self.segments[0].init
 
 
@@ -60,7 +60,7 @@ class Piece:
     much of the time before it is not in the file, since no source has it.
     """
 
-    run: Run
+    run: SegmentRun
     first: tuple[Packet, ...]
     last: tuple[Packet, ...]
     sound: float | None
@@ -86,11 +86,11 @@ class Piece:
         return self.begins + moment - self.run.segments[0].at
 
 
-def runs(plan: Plan) -> Iterator[Run]:
+def runs(plan: CapturePlan) -> Iterator[SegmentRun]:
     """Yield the runs of a plan, in order."""
     group: list[Used] = []
     for item in plan.items:
-        if isinstance(item, Gap) or (group and not _continues(group[-1], item)):
+        if isinstance(item, CaptureGap) or (group and not _continues(group[-1], item)):
             if group:
                 yield _run(group)
             group = []
@@ -110,8 +110,8 @@ def _continues(before: Used, after: Used) -> bool:
     )
 
 
-def _run(group: Sequence[Used]) -> Run:
-    return Run(tuple(used.segment for used in group), group[0].segment.at, group[-1].until)
+def _run(group: Sequence[Used]) -> SegmentRun:
+    return SegmentRun(tuple(used.segment for used in group), group[0].segment.at, group[-1].until)
 
 
 class Workbench:
@@ -121,7 +121,7 @@ class Workbench:
         self._context = context
         self._recording = recording
 
-    def write(self, run: Run, to: Path, *, segments: Sequence[Segment] | None = None) -> None:
+    def write(self, run: SegmentRun, to: Path, *, segments: Sequence[CapturedSegment] | None = None) -> None:
         """Write the bytes of its segments one after another, after their initialization section."""
         whole = [*run.segments, *([run.tail] if run.tail is not None else [])]
         names = [segment.name for segment in (whole if segments is None else segments)]
@@ -129,7 +129,7 @@ class Workbench:
             for name in ([run.init.url] if run.init is not None else []) + names:
                 self._recording.copy(name, file)
 
-    def coded(self, run: Run, *, transport_stream: bool) -> dict[str, TrackForms]:
+    def coded(self, run: SegmentRun, *, transport_stream: bool) -> dict[str, TrackForms]:
         """Return the coding of each track of a run, and the changes within the run."""
         first_forms = self._forms(run, run.segments[0])
         line: dict[str, list[tuple[float, Form]]] = {name: [(run.begin, form)] for name, form in first_forms.items()}
@@ -139,7 +139,7 @@ class Workbench:
                     line[name].append((max(moment, line[name][-1][0]), form))
         return {name: TrackForms(tuple(each), run.end) for name, each in line.items()}
 
-    def _changes(self, run: Run) -> Iterator[tuple[float, str, Form]]:
+    def _changes(self, run: SegmentRun) -> Iterator[tuple[float, str, Form]]:
         headers, known_forms = Headers(), dict[tuple[str, bytes], Form | None]()
         for segment in run.segments:
             made = self._context.workspace / "looked-at"
@@ -155,15 +155,15 @@ class Workbench:
                     yield min(max(segment.at + sign.after, run.begin), run.end), sign.track, form
             made.unlink()
 
-    def _forms(self, run: Run, segment: Segment) -> dict[str, Form]:
+    def _forms(self, run: SegmentRun, segment: CapturedSegment) -> dict[str, Form]:
         made = self._context.workspace / "looked-at"
         self.write(run, made, segments=[segment])
         track_forms = self._streams(made, segment)
         made.unlink()
         return track_forms
 
-    def _streams(self, made: Path, segment: Segment) -> dict[str, Form]:
-        media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
+    def _streams(self, made: Path, segment: CapturedSegment) -> dict[str, Form]:
+        media = ProbedFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
         ended = self._context.run("ffprobe", "-v", "error", "-show_streams", "-of", "json", *media.input(), seconds=SECONDS)
         try:
             probed = json.loads(ended.output)
@@ -171,7 +171,7 @@ class Workbench:
             probed = None
         return forms(probed) if isinstance(probed, dict) else {}
 
-    def opens(self, run: Run) -> float | None:
+    def opens(self, run: SegmentRun) -> float | None:
         """Return when the first key frame of a run is decoded; None if none is found."""
         for segment in run.segments[:_MOST_LOOKS]:
             for packet in self.packets(run, segment, stream="v:0"):
@@ -179,11 +179,11 @@ class Workbench:
                     return packet.dts
         return None
 
-    def packets(self, run: Run, segment: Segment, *, stream: str) -> tuple[Packet, ...]:
+    def packets(self, run: SegmentRun, segment: CapturedSegment, *, stream: str) -> tuple[Packet, ...]:
         """Return the packets of one segment, in the order in which they are decoded."""
         made = self._context.workspace / "looked-at"
         self.write(run, made, segments=[segment])
-        media = MediaFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
+        media = ProbedFile(self._context, made, f"segment {segment.sequence} of source {segment.source}", {})
         show = ("-select_streams", stream, "-show_entries", "packet=pts_time,dts_time,duration_time,flags", "-of", "csv=p=0")
         ended = self._context.run("ffprobe", "-v", "error", *show, *media.input(), seconds=SECONDS)
         listed = [packet for line in ended.output.decode(errors="replace").splitlines() if (packet := _packet(line)) is not None]
@@ -194,7 +194,7 @@ class Workbench:
         return _with_durations(listed)
 
 
-def from_key(all_runs: Sequence[Run], workbench: Workbench) -> list[Run]:
+def from_key(all_runs: Sequence[SegmentRun], workbench: Workbench) -> list[SegmentRun]:
     """Return the runs from the first segment with a key frame on, since nothing before it can be decoded."""
     for number, run in enumerate(all_runs):
         for place, segment in enumerate(run.segments[:_MOST_LOOKS]):
@@ -203,7 +203,7 @@ def from_key(all_runs: Sequence[Run], workbench: Workbench) -> list[Run]:
     raise StepFailed("The recording has no key frame, so nothing of it can be decoded.", final=True)
 
 
-def place_pieces(video_runs: Sequence[Run], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
+def place_pieces(video_runs: Sequence[SegmentRun], workbench: Workbench, *, keep_gaps: bool, wraps: bool) -> list[Piece]:
     """Return the pieces of video. They adjoin where the recording has no gap; a gap is left out unless it is to be kept."""
     pieces: list[Piece] = []
     for run in video_runs:

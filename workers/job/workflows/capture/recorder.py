@@ -20,21 +20,21 @@ from workers.job.workflows.capture.containers import Container
 from workers.job.workflows.capture.downloads import Downloads
 from workers.job.workflows.capture.fetcher import TRIES, Fetcher, task_fault
 from workers.job.workflows.capture.parameters import CaptureRequest
-from workers.job.workflows.capture.plan import Plan, plan
-from workers.job.workflows.capture.segments import Kind, Segment, SourceFault, shown_time
+from workers.job.workflows.capture.plan import CapturePlan, plan
+from workers.job.workflows.capture.segments import CapturedSegment, Kind, SourceFault, shown_time
 from workers.job.workflows.capture.shelf import Shelf
-from workers.job.workflows.capture.streams import PATIENCE, DashStream, HlsStream, Stream, open_stream
+from workers.job.workflows.capture.streams import PATIENCE, CapturedStream, DashStream, HlsStream, open_stream
 
 _SHORTEST: Final = 1.0
 
 
 @dataclass
-class Source:
+class SourceState:
     """The state of a source. `done` means that nothing more is expected of it. `fault` is its latest fault."""
 
     number: int
     url: str
-    stream: Stream | None = None
+    stream: CapturedStream | None = None
     loaded: bool = False
     tried: bool = False
     done: bool = False
@@ -46,7 +46,7 @@ class Source:
     """Seconds between its times and the clock, if it does not tell the time of day."""
 
     @property
-    def tracks(self) -> Mapping[Kind, Sequence[Segment]]:
+    def tracks(self) -> Mapping[Kind, Sequence[CapturedSegment]]:
         return {} if self.stream is None or self.left_out or not self.loaded else self.stream.tracks
 
     @property
@@ -86,12 +86,12 @@ _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
 class Recorded:
     """The result of a capture. `start` and `end` are times of the segments, seconds since 1970 if `clocked`."""
 
-    plans: Mapping[Kind, Plan]
+    plans: Mapping[Kind, CapturePlan]
     start: float
     end: float
     clocked: bool
     container: Container
-    sources: tuple[Source, ...]
+    sources: tuple[SourceState, ...]
 
 
 class Recorder:
@@ -105,7 +105,7 @@ class Recorder:
         self._earlier = shelf.take_over(context.previous)
         if self._earlier:
             context.log(f"Continuing with {len(self._earlier)} segments of the previous run.")
-        self._sources = tuple(Source(number, url) for number, url in enumerate(request.sources, 1))
+        self._sources = tuple(SourceState(number, url) for number, url in enumerate(request.sources, 1))
         self._changed = asyncio.Event()
         self._fetcher = Fetcher(downloads, shelf, context.workspace, on_given_up=self._give_up, on_fetched=self._count_fetched)
         self._have = 0.0
@@ -131,7 +131,7 @@ class Recorder:
         A plan takes time if there are many segments, so it is made again only if it could differ.
         """
         state: object = None
-        plans: Mapping[Kind, Plan] = {}
+        plans: Mapping[Kind, CapturePlan] = {}
         while True:
             self._changed.clear()
             now = self._state()
@@ -154,7 +154,7 @@ class Recorder:
         ]
         return self._bounds(), listed, len(self._fetcher.unusable)
 
-    def _result(self, plans: Mapping[Kind, Plan]) -> Recorded:
+    def _result(self, plans: Mapping[Kind, CapturePlan]) -> Recorded:
         main = plans.get("main")
         if main is None or not main.used or self._range is None or self._fetcher.container is None:
             raise StepFailed(f"Nothing could be captured. {self._faults()}", final=self._is_final())
@@ -175,7 +175,7 @@ class Recorder:
 
     # --- sources
 
-    async def _follow(self, source: Source) -> None:
+    async def _follow(self, source: SourceState) -> None:
         while not source.done:
             changed = False
             try:
@@ -190,7 +190,7 @@ class Recorder:
             self._changed.set()
             await asyncio.sleep(self._pause(source, changed))
 
-    async def _refresh(self, source: Source) -> bool:
+    async def _refresh(self, source: SourceState) -> bool:
         if source.stream is None:
             earlier = [segment for segment in self._earlier if segment.source == source.number]
             source.stream = await open_stream(source.number, source.url, downloads=self._downloads, earlier=earlier, clock=_now)
@@ -202,7 +202,7 @@ class Recorder:
             self._take_in(source)
         return changed
 
-    def _take_in(self, source: Source) -> None:
+    def _take_in(self, source: SourceState) -> None:
         """Check, with the first playlist of a source, that it can be compared with the others."""
         stream = source.stream
         assert stream is not None
@@ -223,7 +223,7 @@ class Recorder:
         if not stream.clocked and source.edge is not None:
             source.shift = _now() - source.edge
 
-    def _note_fault(self, source: Source, fault: SourceFault) -> None:
+    def _note_fault(self, source: SourceState, fault: SourceFault) -> None:
         source.failures += 1
         if source.failures == 1:
             self._context.log(f"Source {source.number}: {fault}", Severity.WARN)
@@ -232,7 +232,7 @@ class Recorder:
             source.done = True
             source.left_out = source.left_out or (fault.final and not source.loaded)
 
-    def _judge(self, source: Source) -> None:
+    def _judge(self, source: SourceState) -> None:
         """Determine whether anything more is expected of the source."""
         if source.stream is None or source.done or source.failures or self._range is None:
             return
@@ -240,22 +240,22 @@ class Recorder:
         reached = edge is not None and edge >= self._range[1] + _TAIL
         source.done = source.stream.ended or reached or (source.stalled and self._is_over(source))
 
-    def _is_over(self, source: Source) -> bool:
+    def _is_over(self, source: SourceState) -> bool:
         return self._range is None or _now() - source.shift >= self._range[1]
 
-    def _pause(self, source: Source, changed: bool) -> float:
+    def _pause(self, source: SourceState, changed: bool) -> float:
         if source.failures or source.stream is None:
             return min(0.25 * 2.0**source.failures, 5.0)
         return source.stream.wait(changed)
 
     # --- segments
 
-    def _plans(self) -> dict[Kind, Plan]:
+    def _plans(self) -> dict[Kind, CapturePlan]:
         bounds = self._bounds()
         if bounds is None:
             return {}
         waiting = {source.number for source in self._sources if source.waiting}
-        plans: dict[Kind, Plan] = {}
+        plans: dict[Kind, CapturePlan] = {}
         for kind in _KINDS:
             lines = {source.number: source.tracks[kind] for source in self._sources if kind in source.tracks}
             if lines:
@@ -287,7 +287,7 @@ class Recorder:
                 self._judge(source)
         return self._range
 
-    def _fetch_all(self, plans: Mapping[Kind, Plan]) -> None:
+    def _fetch_all(self, plans: Mapping[Kind, CapturePlan]) -> None:
         used = [used_item.segment for kind in plans for used_item in plans[kind].used]
         used += [plan.tail for plan in plans.values() if plan.tail is not None]
         if len(used) > MOST_SEGMENTS:
@@ -297,20 +297,20 @@ class Recorder:
         if self._range is not None:
             self._whole = len(plans) * (self._range[1] - self._range[0])
 
-    def _count_fetched(self, segment: Segment) -> None:
+    def _count_fetched(self, segment: CapturedSegment) -> None:
         self._have += segment.lasts
         self._context.progress(min(self._have / self._whole, 1.0), f"{self._have:.0f} s")
         if self._fetcher.idle:
             self._changed.set()
 
-    def _give_up(self, segment: Segment, fault: SourceFault) -> None:
+    def _give_up(self, segment: CapturedSegment, fault: SourceFault) -> None:
         source = self._sources[segment.source - 1]
         source.fault = f"segment {segment.sequence}: {fault}"
         self._context.log(f"Source {source.number}: {source.fault}", Severity.WARN)
         self._changed.set()
 
 
-def _is_whole(plans: Mapping[Kind, Plan]) -> bool:
+def _is_whole(plans: Mapping[Kind, CapturePlan]) -> bool:
     """Return True if nothing is missing, not even the segment after the end, which may contain the last audio."""
     whole = bool(plans) and all(plan.complete and not plan.gaps for plan in plans.values())
     return whole and ("audio" in plans or plans["main"].tail is not None)

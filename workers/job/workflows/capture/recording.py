@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, Final, cast
 from projections.kernel.sizes import MIB
 from workers.job.context import StepContext
 from workers.job.workflows.capture.containers import Container
-from workers.job.workflows.capture.plan import Gap, Plan, Used
-from workers.job.workflows.capture.segments import Kind, Resource, Segment
+from workers.job.workflows.capture.plan import CaptureGap, CapturePlan, Used
+from workers.job.workflows.capture.segments import CapturedSegment, Kind, MediaResource
 from workers.job.workflows.capture.shelf import Shelf
-from workers.media.resources import Part
+from workers.media.resources import ResourceRange
 
 _MEDIA: Final = "recorded.media"
 _INDEX: Final = "recorded.json"
@@ -33,12 +33,12 @@ class Recording:
     sections in the file, by their names. The `init` of a segment has the name of its section instead of a URL.
     """
 
-    plans: Mapping[Kind, Plan]
+    plans: Mapping[Kind, CapturePlan]
     start: float
     end: float
     clocked: bool
     container: Container
-    places: Mapping[str, Part]
+    places: Mapping[str, ResourceRange]
     media: Path
 
     def copy(self, name: str, to: BinaryIO) -> None:
@@ -53,7 +53,7 @@ class Recording:
 
 def keep_recording(
     context: StepContext[Any],
-    plans: Mapping[Kind, Plan],
+    plans: Mapping[Kind, CapturePlan],
     *,
     shelf: Shelf,
     bounds: tuple[float, float],
@@ -87,11 +87,11 @@ def keep_recording(
 
 def read_recording(context: StepContext[Any]) -> Recording:
     index = json.loads(context.job_file(_INDEX).read_text())
-    plans: dict[Kind, Plan] = {}
+    plans: dict[Kind, CapturePlan] = {}
     for kind, plan in index["plans"].items():
         items = tuple(_item(item) for item in plan["items"])
-        plans[kind] = Plan(items, complete=True, tail=_segment(plan["tail"]) if plan["tail"] else None)
-    places = {name: Part(*place) for name, place in index["places"].items()}
+        plans[kind] = CapturePlan(items, complete=True, tail=_segment(plan["tail"]) if plan["tail"] else None)
+    places = {name: ResourceRange(*place) for name, place in index["places"].items()}
     media = context.job_file(_MEDIA)
     return Recording(plans, index["start"], index["end"], index["clocked"], index["container"], places, media)
 
@@ -108,27 +108,27 @@ class _Hashing:
         return self._file.write(piece)
 
 
-def _segments(plan: Plan) -> Iterator[Segment]:
+def _segments(plan: CapturePlan) -> Iterator[CapturedSegment]:
     yield from (used.segment for used in plan.used)
     if plan.tail is not None:
         yield plan.tail
 
 
-def _names(segment: Segment) -> list[str]:
+def _names(segment: CapturedSegment) -> list[str]:
     return [*([segment.init.digest] if segment.init is not None else []), segment.name]
 
 
-def _to_json(item: Used | Gap) -> list[Any]:
-    if isinstance(item, Gap):
+def _to_json(item: Used | CaptureGap) -> list[Any]:
+    if isinstance(item, CaptureGap):
         return [item.begin, item.end]
     return [*_fields(item.segment), item.until]
 
 
-def _tail(plan: Plan) -> list[Any] | None:
+def _tail(plan: CapturePlan) -> list[Any] | None:
     return None if plan.tail is None else _fields(plan.tail)
 
 
-def _fields(segment: Segment) -> list[Any]:
+def _fields(segment: CapturedSegment) -> list[Any]:
     """Return the fields of a segment without its URL, which may contain a password."""
     return [
         segment.source,
@@ -142,10 +142,12 @@ def _fields(segment: Segment) -> list[Any]:
     ]
 
 
-def _segment(fields: list[Any]) -> Segment:
+def _segment(fields: list[Any]) -> CapturedSegment:
     source, kind, epoch, sequence, at, lasts, init, breaks = fields
-    return Segment(source, kind, epoch, sequence, Resource(""), at, lasts, Resource(init) if init else None, breaks)
+    return CapturedSegment(
+        source, kind, epoch, sequence, MediaResource(""), at, lasts, MediaResource(init) if init else None, breaks
+    )
 
 
-def _item(fields: list[Any]) -> Used | Gap:
-    return Gap(*fields) if len(fields) == 2 else Used(_segment(fields[:-1]), fields[-1])
+def _item(fields: list[Any]) -> Used | CaptureGap:
+    return CaptureGap(*fields) if len(fields) == 2 else Used(_segment(fields[:-1]), fields[-1])

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from domain.kernel.clock import iso
 from workers.media import resources
 from workers.media.errors import Unreadable
-from workers.media.resources import Resource as Resource
+from workers.media.resources import MediaResource as MediaResource
 
 Kind = Literal["main", "audio"]
 """`main` has the video, and the audio too where they are not separate."""
@@ -42,7 +42,7 @@ def absolute_url(base: str, url: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class CapturedSegment:
     """A segment of a stream.
 
     `at` is when it begins, in seconds: since 1970 if the stream tells the time of day, otherwise since the start of the stream.
@@ -54,10 +54,10 @@ class Segment:
     kind: Kind
     epoch: int
     sequence: int
-    resource: Resource
+    resource: MediaResource
     at: float
     lasts: float
-    init: Resource | None = None
+    init: MediaResource | None = None
     breaks: bool = False
 
     @property
@@ -69,6 +69,6 @@ class Segment:
         """The name of its file."""
         return f"{self.source}-{self.kind}-{self.epoch}-{self.sequence}"
 
-    def follows(self, other: Segment) -> bool:
+    def follows(self, other: CapturedSegment) -> bool:
         """Return True if it is the next segment of the same stream."""
         return (self.source, self.epoch, self.sequence) == (other.source, other.epoch, other.sequence + 1)

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from workers.job.workflows.capture.segments import Resource, Segment
-from workers.media.resources import Part
+from workers.job.workflows.capture.segments import CapturedSegment, MediaResource
+from workers.media.resources import ResourceRange
 
 _FOLDER: Final = "segments"
 _INDEX: Final = "segments.jsonl"
@@ -26,13 +26,13 @@ class Shelf:
         self._have: set[str] = set()
         self.base: float | None = None
 
-    def take_over(self, previous: Path | None) -> list[Segment]:
+    def take_over(self, previous: Path | None) -> list[CapturedSegment]:
         """Take over the segments of an earlier run whose files are complete, and return them.
 
         They are linked or copied, not moved, since that run may still be active. All of them are noted here too, for the run after
         this one.
         """
-        segments: dict[str, Segment] = {}
+        segments: dict[str, CapturedSegment] = {}
         for line in _lines(None if previous is None else previous / _INDEX):
             try:
                 if "base" in line:
@@ -56,7 +56,7 @@ class Shelf:
         self.base = base
         self._write({"base": base})
 
-    def put(self, made: Path, name: str, segment: Segment | None = None) -> None:
+    def put(self, made: Path, name: str, segment: CapturedSegment | None = None) -> None:
         """Add a complete file. Without `segment` it is an initialization section."""
         made.replace(self.path(name))
         fields = {} if segment is None else asdict(segment)
@@ -96,11 +96,11 @@ def _lines(index: Path | None) -> list[dict[str, Any]]:
     return lines
 
 
-def _segment(line: dict[str, Any]) -> Segment:
+def _segment(line: dict[str, Any]) -> CapturedSegment:
     names = ("source", "kind", "epoch", "sequence", "at", "lasts", "breaks")
     fields = {name: line[name] for name in names}
-    return Segment(resource=_resource(line["resource"]), init=_resource(line["init"]) if line["init"] else None, **fields)
+    return CapturedSegment(resource=_resource(line["resource"]), init=_resource(line["init"]) if line["init"] else None, **fields)
 
 
-def _resource(fields: dict[str, Any]) -> Resource:
-    return Resource(fields["url"], Part(*fields["part"]) if fields["part"] else None)
+def _resource(fields: dict[str, Any]) -> MediaResource:
+    return MediaResource(fields["url"], ResourceRange(*fields["part"]) if fields["part"] else None)

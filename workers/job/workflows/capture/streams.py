@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from workers.job.workflows.capture import dash, hls
 from workers.job.workflows.capture.containers import subsegments
 from workers.job.workflows.capture.dash import DashTrack
-from workers.job.workflows.capture.downloads import Downloads, Text
+from workers.job.workflows.capture.downloads import Downloads, PlaylistText
 from workers.job.workflows.capture.hls_track import ClockJump, HlsTrack
-from workers.job.workflows.capture.segments import Kind, Segment, SourceFault
-from workers.media.dash import ListedSegment
+from workers.job.workflows.capture.segments import CapturedSegment, Kind, SourceFault
+from workers.media.dash import DashSegment
 
 _KINDS: Final[tuple[Kind, ...]] = ("main", "audio")
 PATIENCE: Final = 2.0
@@ -23,7 +23,7 @@ _A_YEAR: Final = 365 * 86400.0
 """A time that no stream reaches that counts from its start instead of telling the time of day."""
 
 
-class Stream(Protocol):
+class CapturedStream(Protocol):
     """A stream. `target` is the largest duration of its segments; `ended` is True if no more segments can come."""
 
     target: float
@@ -33,7 +33,7 @@ class Stream(Protocol):
     def clocked(self) -> bool: ...
 
     @property
-    def tracks(self) -> Mapping[Kind, list[Segment]]: ...
+    def tracks(self) -> Mapping[Kind, list[CapturedSegment]]: ...
 
     async def refresh(self) -> bool:
         """Load it again, and return True if there is anything new. Raises `SourceFault`."""
@@ -48,7 +48,9 @@ class Stream(Protocol):
         ...
 
 
-async def open_stream(number: int, url: str, *, downloads: Downloads, earlier: list[Segment], clock: Callable[[], float]) -> Stream:
+async def open_stream(
+    number: int, url: str, *, downloads: Downloads, earlier: list[CapturedSegment], clock: Callable[[], float]
+) -> CapturedStream:
     """Open the stream at a URL. `earlier` are segments that an earlier run had. Raises `SourceFault`."""
     text = await downloads.text(url)
     if text.body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
@@ -63,7 +65,7 @@ class HlsStream:
     renditions, or their addresses may be valid only for a while.
     """
 
-    def __init__(self, number: int, url: str, text: Text, *, downloads: Downloads, earlier: list[Segment]) -> None:
+    def __init__(self, number: int, url: str, text: PlaylistText, *, downloads: Downloads, earlier: list[CapturedSegment]) -> None:
         self._downloads = downloads
         self._url = url
         self.target = 0.0
@@ -83,10 +85,10 @@ class HlsStream:
         return all(track.clocked for track in self._tracks.values())
 
     @property
-    def tracks(self) -> Mapping[Kind, list[Segment]]:
+    def tracks(self) -> Mapping[Kind, list[CapturedSegment]]:
         return {kind: track.segments for kind, track in self._tracks.items()}
 
-    def align(self, to: Stream) -> bool:
+    def align(self, to: CapturedStream) -> bool:
         """Count time as another stream does whose segments have the same sequence numbers; False if they share no segment."""
         theirs = {(segment.epoch, segment.sequence): segment.at for segment in to.tracks["main"]}
         ours = self._tracks["main"].segments
@@ -154,7 +156,7 @@ class HlsStream:
         """Return the seconds of RFC 8216, 6.3.4."""
         return max(self.target if changed else self.target / 2, SHORTEST_WAIT)
 
-    async def _media(self, url: str) -> hls.MediaPlaylist:
+    async def _media(self, url: str) -> hls.CapturedPlaylist:
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -165,7 +167,7 @@ class HlsStream:
         return playlist
 
 
-def _urls(variant: hls.Variant) -> dict[Kind, str]:
+def _urls(variant: hls.CapturedVariant) -> dict[Kind, str]:
     return {"main": variant.url, **({"audio": variant.audio} if variant.audio else {})}
 
 
@@ -173,11 +175,18 @@ class DashStream:
     """The highest video of a manifest, and its main audio."""
 
     def __init__(
-        self, number: int, url: str, text: Text, *, downloads: Downloads, earlier: list[Segment], clock: Callable[[], float]
+        self,
+        number: int,
+        url: str,
+        text: PlaylistText,
+        *,
+        downloads: Downloads,
+        earlier: list[CapturedSegment],
+        clock: Callable[[], float],
     ) -> None:
         self._number = number
         self._url = url
-        self._first: Text | None = text
+        self._first: PlaylistText | None = text
         self._downloads = downloads
         self._clock = clock
         self._earlier = earlier
@@ -191,7 +200,7 @@ class DashStream:
         return all(track.clocked for track in self._tracks.values())
 
     @property
-    def tracks(self) -> Mapping[Kind, list[Segment]]:
+    def tracks(self) -> Mapping[Kind, list[CapturedSegment]]:
         return {kind: track.segments for kind, track in self._tracks.items()}
 
     async def refresh(self) -> bool:
@@ -219,12 +228,12 @@ class DashStream:
             self._tracks[kind].restore([segment for segment in self._earlier if segment.kind == kind], clocked=clocked)
         return self._tracks[kind]
 
-    async def _expand_index(self, entry: ListedSegment) -> list[ListedSegment]:
+    async def _expand_index(self, entry: DashSegment) -> list[DashSegment]:
         if entry.index is None or entry.index.part is None:
             return [entry]
         data = await self._downloads.piece(entry.index)
         url = entry.resource.url
         return [
-            ListedSegment(entry.epoch, type(entry.resource)(url, part), entry.at + time, lasts, entry.init)
+            DashSegment(entry.epoch, type(entry.resource)(url, part), entry.at + time, lasts, entry.init)
             for part, time, lasts in subsegments(data, begins=entry.index.part.first)
         ]

@@ -15,10 +15,10 @@ from typing import Any, Final
 from domain.kernel.clock import system_clock
 from workers.job.context import StepFailed
 from workers.job.workflows.capture import dash, hls
-from workers.job.workflows.capture.downloads import Downloads, Text
+from workers.job.workflows.capture.downloads import Downloads, PlaylistText
 from workers.job.workflows.capture.hls_track import HlsTrack
 from workers.job.workflows.capture.parameters import CaptureRequest
-from workers.job.workflows.capture.segments import Resource, SourceFault
+from workers.job.workflows.capture.segments import MediaResource, SourceFault
 
 MOST_TRACKS: Final = 16
 _MOST_PARTS: Final = 20_000
@@ -75,7 +75,7 @@ class TextFollower:
         self._log = log
         self._over = asyncio.Event()
         self._size = 0
-        self._without_texts: dict[str, Text] = {}
+        self._without_texts: dict[str, PlaylistText] = {}
         self.texts = RecordedTexts()
 
     @asynccontextmanager
@@ -116,7 +116,7 @@ class TextFollower:
 
     # --- HLS
 
-    async def _hls(self, text: Text) -> bool:
+    async def _hls(self, text: PlaylistText) -> bool:
         listed = hls.subtitles(text.body, text.url)[:MOST_TRACKS]
         for entry in listed:
             self.texts.tracks.append({"language": entry.language, "kind": entry.kind, "name": entry.name})
@@ -143,7 +143,7 @@ class TextFollower:
         if missing:
             self._log(f"{missing} segments of the subtitles {rendition.name or rendition.language} are missing.")
 
-    async def _media(self, url: str) -> hls.MediaPlaylist:
+    async def _media(self, url: str) -> hls.CapturedPlaylist:
         text = await self._downloads.text(url)
         texts = hls.parse(text.body, text.url)
         if isinstance(texts, tuple):
@@ -168,7 +168,7 @@ class TextFollower:
     # --- DASH
 
     async def _dash(self, url: str) -> bool:
-        done: set[tuple[int, Resource]] = set()
+        done: set[tuple[int, MediaResource]] = set()
         missing = 0
         while True:
             last, text = self._over.is_set(), self._downloads.latest[url]
@@ -194,7 +194,9 @@ class TextFollower:
 
     # --- files
 
-    async def _part(self, number: int, resource: Resource, init: Resource | None, *, at: float | None, base: float | None) -> bool:
+    async def _part(
+        self, number: int, resource: MediaResource, init: MediaResource | None, *, at: float | None, base: float | None
+    ) -> bool:
         if len(self.texts.parts) >= _MOST_PARTS or self._size >= _MOST_BYTES:
             return False
         try:
@@ -207,7 +209,7 @@ class TextFollower:
         self.texts.parts.append(TextPart(number, at, base, digest, body))
         return True
 
-    async def _piece(self, resource: Resource) -> bytes:
+    async def _piece(self, resource: MediaResource) -> bytes:
         for attempt in range(1, _TRIES + 1):
             try:
                 body = await self._downloads.piece(resource, most=_LARGEST)

@@ -23,7 +23,7 @@ from workers.job.workflows.capture.text_follower import RecordedTexts, TextPart
 from workers.job.workflows.encode import LONGEST
 from workers.job.workflows.vod.embedded_captions import copied_packets, discard_packets, packets
 from workers.job.workflows.vod.subtitle_tracks import bcp_47
-from workers.job.workflows.vod.texts import Text
+from workers.job.workflows.vod.texts import FilmTextTrack
 from workers.media.captions.cues import Cue, UnreadableCaptions, cut, in_order
 from workers.media.captions.reading import MOST_CUES, read
 from workers.media.captions.samples import read_samples
@@ -42,7 +42,7 @@ def keep_recorded_texts(context: StepContext[Any], recorded: RecordedTexts) -> N
     context.keep(file, _FILE)
 
 
-def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: Cut, keep_gaps: bool) -> list[Text]:
+def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: Cut, keep_gaps: bool) -> list[FilmTextTrack]:
     recorded = json.loads(context.job_file(_FILE).read_text())
     parts = [TextPart(track, at, base, init, b64decode(body)) for track, at, base, init, body in recorded["parts"]]
     if not parts:
@@ -64,7 +64,7 @@ def captured_texts(context: StepContext[Any], recording: Recording, *, cut_at: C
             context.log(f"{faults} segments of the subtitles {track['name']} cannot be read and are left out.", Severity.WARN)
         shown = cut(_merge_repeated(in_order(cues)), begin=0.0, end=cut_at.lasts)
         if shown:
-            texts.append(Text(bcp_47(track["language"]), CaptionKind(track["kind"]), track["name"][:100], shown))
+            texts.append(FilmTextTrack(bcp_47(track["language"]), CaptionKind(track["kind"]), track["name"][:100], shown))
     return texts
 
 

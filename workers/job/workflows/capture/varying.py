@@ -9,8 +9,8 @@ from typing import Any, Final
 from domain.job.values import Severity
 from workers.job.context import StepContext, StepFailed
 from workers.job.workflows.capture.film import picture_filters, sound_filter
-from workers.job.workflows.capture.forms import Form, Picture, TrackForms, changes, leading
-from workers.job.workflows.capture.pieces import Run, Workbench
+from workers.job.workflows.capture.forms import Form, PictureForm, TrackForms, changes, leading
+from workers.job.workflows.capture.pieces import SegmentRun, Workbench
 from workers.job.workflows.capture.segments import shown_time
 
 _ENCODERS: Final = {
@@ -35,7 +35,7 @@ Conversion = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TrackFile:
     """A file of tracks, piece by piece, with the coding of each track of each piece."""
 
     pieces: Sequence[Mapping[str, TrackForms]]
@@ -61,16 +61,18 @@ class Line:
 class Coding:
     """The coding of the pieces of all files of tracks. `joined` means that they are joined as MPEG-TS."""
 
-    def __init__(self, workbench: Workbench, files: Sequence[Sequence[Run]], *, joined: bool, transport_stream: bool) -> None:
+    def __init__(
+        self, workbench: Workbench, files: Sequence[Sequence[SegmentRun]], *, joined: bool, transport_stream: bool
+    ) -> None:
         runs = dict.fromkeys(run for file in files for run in file)
         self._coded = {run: workbench.coded(run, transport_stream=transport_stream) for run in runs}
-        self.lines = [Line([self._coded[run] for run in dict.fromkeys(file)]) for file in files]
+        self.lines = [TrackFile([self._coded[run] for run in dict.fromkeys(file)]) for file in files]
         kinds = ("va",) if len(files) == 1 else ("v", "a")
         self.files = [line.varying(kind, joined=joined) for line, kind in zip(self.lines, kinds, strict=True)]
         self.varying: Mapping[str, Form] = {name: form for file in self.files for name, form in file.items()}
         """Tracks that are to be encoded again, with the form that they get."""
         picture = leading(self.lines[0].track("v")) if self.lines[0].track("v") else None
-        if not isinstance(picture, Picture):
+        if not isinstance(picture, PictureForm):
             raise StepFailed("The picture of the recording cannot be read.", final=True)
         needs = {form.colours.converted() for picture in self._pictures() for form in picture}
         self._mixed = joined and "v" in self.varying and len(needs) > 1
@@ -79,11 +81,11 @@ class Coding:
         self.converted = () if self._mixed else picture.colours.converted()
         """Filters that the colours of the picture need in the film."""
 
-    def _pictures(self) -> Iterator[list[Picture]]:
+    def _pictures(self) -> Iterator[list[PictureForm]]:
         for piece in self.lines[0].track("v"):
-            yield [form for _, form in piece.forms if isinstance(form, Picture)]
+            yield [form for _, form in piece.forms if isinstance(form, PictureForm)]
 
-    def conversion(self, run: Run, *, file: int) -> Conversion:
+    def conversion(self, run: SegmentRun, *, file: int) -> Conversion:
         """Return options for the tracks of a piece that, unlike most of them, are in another codec, or in colours that must be
         converted."""
         conversion: list[str] = []
@@ -91,16 +93,18 @@ class Coding:
             coded = self._coded[run].get(name)
             forms = [] if coded is None else [coded_form for _, coded_form in coded.forms]
             colours = (
-                [coded_form.colours.converted() for coded_form in forms if isinstance(coded_form, Picture)] if self._mixed else []
+                [coded_form.colours.converted() for coded_form in forms if isinstance(coded_form, PictureForm)]
+                if self._mixed
+                else []
             )
             if any(colours) or any(coded_form.codec != form.codec for coded_form in forms):
                 track = f":{name[0]}:{name[1:] or '0'}"
                 filters = (
                     ",".join((*(colours[:1] or [()])[0], picture_filters(form)))
-                    if isinstance(form, Picture)
+                    if isinstance(form, PictureForm)
                     else sound_filter(form)
                 )
-                times = ("-fps_mode:v", "passthrough", "-enc_time_base:v", "demux") if isinstance(form, Picture) else ()
+                times = ("-fps_mode:v", "passthrough", "-enc_time_base:v", "demux") if isinstance(form, PictureForm) else ()
                 encoder, *options = _ENCODERS[form.codec]
                 conversion += (f"-filter{track}", filters, f"-c{track}", encoder, *options, *times)
         return tuple(conversion)
@@ -117,8 +121,8 @@ def log_changes(context: StepContext[Any], coding: Coding, *, clocked: bool) -> 
         if track_changes[_MOST_TOLD:]:
             context.log(f"{what} changes {len(track_changes) - _MOST_TOLD} more times.", Severity.WARN)
         if track_changes:
-            how = f"at {form.size[0]}x{form.size[1]}" if isinstance(form, Picture) else f"with {str(form).partition(' in ')[0]}"
-            bars = " Black bars fill the space that another shape leaves." if isinstance(form, Picture) else ""
+            how = f"at {form.size[0]}x{form.size[1]}" if isinstance(form, PictureForm) else f"with {str(form).partition(' in ')[0]}"
+            bars = " Black bars fill the space that another shape leaves." if isinstance(form, PictureForm) else ""
             context.log(f"{what} is encoded again {how}: a film has one form from beginning to end.{bars}", Severity.WARN)
 
 

@@ -19,7 +19,7 @@ from workers.job.context import StepContext, StepFailed
 from workers.job.workflows.capture.film import HALF, Made
 from workers.job.workflows.capture.varying import named
 from workers.job.workflows.encode import LONGEST, STALLED
-from workers.media.file import MediaFile
+from workers.media.file import ProbedFile
 
 _STILL: Final = 2.0
 _SILENT: Final = 0.5
@@ -108,7 +108,7 @@ def _times(context: StepContext[Any], path: Path, *, moved: float) -> Times:
         return True
 
     show = ("-show_entries", "packet=stream_index,pts_time:stream=index,codec_type", "-of", "csv")
-    media = MediaFile(context, path, "the recording", {})
+    media = ProbedFile(context, path, "the recording", {})
     context.run("ffprobe", "-v", "error", *show, *media.input(), seconds=LONGEST, stall=STALLED, on_line=read)
     names: dict[int, str] = {}
     for index in sorted(kinds):

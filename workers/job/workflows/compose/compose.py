@@ -19,7 +19,7 @@ from domain.job.values import Severity
 from workers.job.context import StepContext, StepFailed, StepResult
 from workers.job.workflow import Step, Workflow
 from workers.job.workflows.compose.parameters import Compose
-from workers.job.workflows.compose.plan import SAMPLES, Plan, PlannedItem, blocks
+from workers.job.workflows.compose.plan import SAMPLES, FilmPlan, PlannedItem, blocks
 from workers.job.workflows.compose.reel import Reel
 from workers.job.workflows.compose.sounds import reading, sound
 from workers.job.workflows.compose.sources import check_unchanged, plan_film, read_plan, source_of
@@ -27,12 +27,12 @@ from workers.job.workflows.encode import encode
 from workers.job.workflows.vod.codecs import LAYOUTS, h264, progressive_sdr
 from workers.job.workflows.vod.package import PACKAGING
 from workers.job.workflows.vod.renditions import CONVERTED, make_renditions
-from workers.job.workflows.vod.texts import TEXTS, Text, keep_texts, published_texts
+from workers.job.workflows.vod.texts import TEXTS, FilmTextTrack, keep_texts, published_texts
 from workers.media.captions.cues import Cue, cut
-from workers.media.file import SECONDS, MediaFile, probe_at, seconds
-from workers.media.filters import FormedTracks, Track, fitted
+from workers.media.file import SECONDS, ProbedFile, probe_at, seconds
+from workers.media.filters import FilteredTrack, FormedTracks, fitted
 from workers.media.outputs import CLEAN, MP4, language
-from workers.media.source import Source, source
+from workers.media.source import SourceFile, source
 
 ROOM: Final = 10.0
 """The time stamp of the first frame: those of MPEG-TS are not negative, and decoding begins earlier."""
@@ -46,7 +46,7 @@ _BIT_RATE: Final = 40_000_000
 _QUALITY: Final = 17
 
 
-def picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: Source) -> tuple[Path, bool]:
+def picture(context: StepContext[Any], plan: FilmPlan, *, item: PlannedItem, media: SourceFile) -> tuple[Path, bool]:
     """Make the picture of an item, and return its file and True if it was copied.
 
     A copy whose number of frames differs from what its source states is not used.
@@ -64,7 +64,7 @@ def picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: 
     return piece, False
 
 
-def _copy_picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: Source) -> Path:
+def _copy_picture(context: StepContext[Any], plan: FilmPlan, *, item: PlannedItem, media: SourceFile) -> Path:
     """Copy the shown part of an item. In a film with several headers, each piece states its colours."""
     file, part = media.file, item.part
     begin, end = (seconds(time + file.start - _HALF) for time in (part.begin, part.end))
@@ -77,11 +77,11 @@ def _copy_picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, m
     return context.workspace / _PIECE
 
 
-def _encode_picture(context: StepContext[Any], plan: Plan, *, item: PlannedItem, media: Source) -> Path:
+def _encode_picture(context: StepContext[Any], plan: FilmPlan, *, item: PlannedItem, media: SourceFile) -> Path:
     """Encode the whole picture in the size of the film, with bars if its shape differs, on the frame grid of the film."""
     file, begin, after = media.file, item.begin, item.part.end if item.copied else item.part.after
     form = (*progressive_sdr(media.picture), fitted(plan.width, plan.height, coded=plan.film.coded))
-    formed = FormedTracks((Track(f"0:{media.picture.index}", ",".join(form), is_picture=True),))
+    formed = FormedTracks((FilteredTrack(f"0:{media.picture.index}", ",".join(form), is_picture=True),))
     first = begin - item.part.stood
     cut = f"trim=start={seconds(first + file.start - _HALF)}:end={seconds(after + file.start - _HALF)}"
     slowest = max(Fraction(*item.part.shown.rate), Fraction(1))
@@ -113,12 +113,12 @@ def _frames(context: StepContext[Any], piece: Path) -> int:
 _Key = tuple[str, CaptionKind, int]
 
 
-def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
+def composed_texts(context: StepContext[Any], plan: FilmPlan) -> list[FilmTextTrack]:
     """Join the texts of the items, in the order in which the film has them first.
 
     An item with two tracks of a language and kind has two in the film.
     """
-    numbered: dict[str, list[tuple[_Key, Text]]] = {}
+    numbered: dict[str, list[tuple[_Key, FilmTextTrack]]] = {}
     names: dict[_Key, str] = {}
     joined: dict[_Key, list[Cue]] = {}
     for item in plan.items:
@@ -130,10 +130,10 @@ def composed_texts(context: StepContext[Any], plan: Plan) -> list[Text]:
             begin = item.begin
             cues = cut(text.cues, begin=begin, end=begin + plan.time(item.frames), to=plan.time(item.first))
             joined.setdefault(key, []).extend(cues)
-    return [Text(key[0], key[1], names[key], cues) for key, cues in joined.items() if cues]
+    return [FilmTextTrack(key[0], key[1], names[key], cues) for key, cues in joined.items() if cues]
 
 
-def _number_texts(texts: list[Text]) -> list[tuple[_Key, Text]]:
+def _number_texts(texts: list[FilmTextTrack]) -> list[tuple[_Key, FilmTextTrack]]:
     count: dict[tuple[str, CaptionKind], int] = {}
     numbered = []
     for text in texts:
@@ -154,7 +154,7 @@ def make_items(context: StepContext[Compose], *, block: int) -> StepResult:
     plan = read_plan(context)
     numbers = [number for number in blocks(plan, _BLOCKS)[block] if plan.items[number].frames]
     film, sounds = _film(block), [_sound(plan, block, track) for track in range(len(plan.tracks.channels))]
-    reel, sources = Reel(context, (film, *sounds)), dict[str, Source]()
+    reel, sources = Reel(context, (film, *sounds)), dict[str, SourceFile]()
     for count, number in enumerate(numbers, 1):
         if number in reel.made:
             continue
@@ -184,7 +184,7 @@ def join(context: StepContext[Compose]) -> StepResult:
     used = [block for block in range(_BLOCKS) if context.results[_step(block)]["items"]]
     again = sum(context.results[_step(block)]["again"] for block in used)
     lasts = plan.time(plan.frames)
-    film = MediaFile(context, context.workspace / _LIST, "the film", {})
+    film = ProbedFile(context, context.workspace / _LIST, "the film", {})
     inputs = ["-itsoffset", f"-{ROOM}", "-f", "mpegts", *_concat_input(context, [_film(block) for block in used])]
     tracks = ["-map", "0:v:0", "-c:v", "copy", "-bsf:v", f"{_clean(plan, again)},{_times(plan)}", *_tag(plan, again)]
     for track, spoken in enumerate(plan.tracks.languages):
@@ -201,32 +201,32 @@ def join(context: StepContext[Compose]) -> StepResult:
     )
 
 
-def _check(context: StepContext[Any], plan: Plan) -> None:
+def _check(context: StepContext[Any], plan: FilmPlan) -> None:
     probed = probe_at(context, context.workspace / CONVERTED, name="the film").probed
     frames = next((stream.get("nb_frames") for stream in probed["streams"] if stream.get("codec_type") == "video"), None)
     if frames != str(plan.frames):
         raise StepFailed(f"The film has {frames} frames where it should have {plan.frames}.")
 
 
-def _times(plan: Plan) -> str:
+def _times(plan: FilmPlan) -> str:
     """Return the filter that puts every frame on the grid of the film, and decodes it as early as any of the sources needs."""
     rate, frame = f"{plan.rate[0]}/{plan.rate[1]}", f"{plan.rate[1]}/{plan.rate[0]}/TB"
     return f"setts=pts=round(round(PTS*TB*{rate})*{frame}):dts=round((N-{plan.reorder})*{frame}):duration=round({frame})"
 
 
-def _clean(plan: Plan, again: int) -> str:
+def _clean(plan: FilmPlan, again: int) -> str:
     """Return the filter that removes what MPEG-TS has before each frame, and headers that the file states once."""
     single_header = plan.one_header and not again
     kinds = {"h264": "7-9" if single_header else "9", "hevc": "32-35" if single_header else "35"}
     return f"filter_units=remove_types={kinds[plan.codec]}"
 
 
-def _scale(plan: Plan) -> int:
+def _scale(plan: FilmPlan) -> int:
     """Return the ticks in a second with which a frame has a whole number of them."""
     return plan.rate[0] * max(1, -(-10_000 // plan.rate[0]))
 
 
-def _tag(plan: Plan, again: int) -> Sequence[str]:
+def _tag(plan: FilmPlan, again: int) -> Sequence[str]:
     """Return the tag of the codec. The file states headers once, unless they change in it. Players of Apple know only one name of
     HEVC."""
     if plan.codec == "hevc":
@@ -234,13 +234,13 @@ def _tag(plan: Plan, again: int) -> Sequence[str]:
     return () if plan.one_header and not again else ("-tag:v", "avc3")
 
 
-def _kind(plan: Plan, track: int) -> Sequence[str]:
+def _kind(plan: FilmPlan, track: int) -> Sequence[str]:
     if plan.tracks.copied:
         return ("-f", "aac")
     return ("-f", "s16le", "-ar", str(SAMPLES), "-ch_layout", LAYOUTS[plan.tracks.channels[track]][0])
 
 
-def _sound_codec(plan: Plan, track: int) -> Sequence[str]:
+def _sound_codec(plan: FilmPlan, track: int) -> Sequence[str]:
     if plan.tracks.copied:
         return (f"-c:a:{track}", "copy")
     return (f"-c:a:{track}", "aac", f"-b:a:{track}", LAYOUTS[plan.tracks.channels[track]][1])
@@ -259,7 +259,7 @@ def _film(block: int) -> str:
     return f"film-{block + 1}.ts"
 
 
-def _sound(plan: Plan, block: int, track: int) -> str:
+def _sound(plan: FilmPlan, block: int, track: int) -> str:
     return f"sound-{block + 1}-{track + 1}.{'aac' if plan.tracks.copied else 'pcm'}"
 
 

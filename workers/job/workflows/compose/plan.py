@@ -84,7 +84,7 @@ class SourceSound:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilmPart:
     """An item as it would be cut, in seconds of its source.
 
     If it is encoded again, it lasts from `at` until `after`, both exact to the frame; if it is copied, from the key frame at
@@ -107,7 +107,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Tracks:
+class FilmTracks:
     """The sound tracks of the film: their channels, their languages, and their sample rate."""
 
     channels: tuple[int, ...]
@@ -124,7 +124,7 @@ class PlannedItem:
     part.
     """
 
-    part: Part
+    part: FilmPart
     copied: bool
     first: int
     frames: int
@@ -136,7 +136,7 @@ class PlannedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FilmPlan:
     """The picture and the tracks of the film, and its parts.
 
     `one_header` means that all pictures have the same headers. `reorder` is the largest number of frames by which a frame is
@@ -149,7 +149,7 @@ class Plan:
     codec: str
     one_header: bool
     reorder: int
-    tracks: Tracks
+    tracks: FilmTracks
     items: tuple[PlannedItem, ...]
     colours: tuple[str, str, str] = (BT709, BT709, BT709)
 
@@ -173,10 +173,10 @@ class Plan:
         return first, last
 
 
-PLAN: Final = TypeAdapter(Plan)
+PLAN: Final = TypeAdapter(FilmPlan)
 
 
-def plan_of(parts: Sequence[Part]) -> Plan:
+def plan_of(parts: Sequence[FilmPart]) -> FilmPlan:
     """Plan the film of these parts. Raises `StepFailed` if it would be too long."""
     lead = parts[0].shown
     whole = lead.codec in _COPIED and all(_copyable(part) and part.shown == lead for part in parts)
@@ -195,15 +195,15 @@ def plan_of(parts: Sequence[Part]) -> Plan:
     headers = {item.part.shown.headers if item.copied else "" for item in items}
     reorder = max(part.shown.reorder for part in parts)
     codec = lead.codec if whole else _MIXED
-    return Plan(width, height, rate, codec, len(headers) == 1, max(reorder, 4), tracks, items, colours)
+    return FilmPlan(width, height, rate, codec, len(headers) == 1, max(reorder, 4), tracks, items, colours)
 
 
-def sound_again(plan: Plan) -> Plan:
+def sound_again(plan: FilmPlan) -> FilmPlan:
     """Return the same plan with all sound encoded again."""
     return replace(plan, tracks=replace(plan.tracks, copied=False, rate=SAMPLES))
 
 
-def blocks(plan: Plan, count: int) -> list[range]:
+def blocks(plan: FilmPlan, count: int) -> list[range]:
     """Divide the items into `count` groups that take about as long. Items stay in order; a group may be empty."""
     work = [0, *accumulate(item.frames * (1 if item.copied else _SLOWER) for item in plan.items)]
     ends = [next(place for place, done in enumerate(work) if done * count >= work[-1] * number) for number in range(1, count)]
@@ -232,7 +232,7 @@ class ItemMarker:
     text: str
 
 
-def breaks(plan: Plan, markers: Sequence[ItemMarker]) -> tuple[tuple[Break, ...], tuple[float, ...]]:
+def breaks(plan: FilmPlan, markers: Sequence[ItemMarker]) -> tuple[tuple[Break, ...], tuple[float, ...]]:
     """Return the breaks in the order of the film, and the times of further key frames.
 
     Raises `StepFailed` for a marker that is not within its item.
@@ -252,7 +252,7 @@ def breaks(plan: Plan, markers: Sequence[ItemMarker]) -> tuple[tuple[Break, ...]
     return tuple(ad_breaks), tuple(time for time in keys if 0 < time < plan.time(plan.frames))
 
 
-def _marker_range(plan: Plan, marker: ItemMarker) -> tuple[float, float]:
+def _marker_range(plan: FilmPlan, marker: ItemMarker) -> tuple[float, float]:
     """Return the begin and the end of a marker, on frames of the film."""
     item = plan.items[marker.item]
     begin = marker.at - item.begin
@@ -265,36 +265,36 @@ def _marker_range(plan: Plan, marker: ItemMarker) -> tuple[float, float]:
     return plan.time(first), plan.time(last)
 
 
-def _usual(plan: Plan, number: int) -> float:
+def _usual(plan: FilmPlan, number: int) -> float:
     """Return the time of the regular key frame with this number, of those every two seconds: the first frame at its time or after
     it."""
     frame = -(-number * KEY_SECONDS * plan.rate[0] // plan.rate[1])
     return plan.time(min(frame, plan.frames))
 
 
-def _around(plan: Plan, keys: Sequence[float], time: float) -> Iterator[float]:
+def _around(plan: FilmPlan, keys: Sequence[float], time: float) -> Iterator[float]:
     number = int(time // KEY_SECONDS)
     yield from (_usual(plan, number) for number in range(max(number - 1, 0), number + 3))
     yield from keys
 
 
-def _nearest_key(plan: Plan, keys: Sequence[float], time: float) -> float:
+def _nearest_key(plan: FilmPlan, keys: Sequence[float], time: float) -> float:
     return min(_around(plan, keys, time), key=lambda key_time: abs(key_time - time))
 
 
-def _next_key(plan: Plan, keys: Sequence[float], time: float) -> float:
+def _next_key(plan: FilmPlan, keys: Sequence[float], time: float) -> float:
     return min((key for key in _around(plan, keys, time) if key > time), default=time)
 
 
-def _copyable(part: Part) -> bool:
+def _copyable(part: FilmPart) -> bool:
     return part.shown.codec in _COPIED and part.shown.steady and part.shown.bare and part.begins_at_key and not part.exact
 
 
-def _fits(part: Part, form: Form) -> bool:
+def _fits(part: FilmPart, form: Form) -> bool:
     return _copyable(part) and part.shown.codec == _MIXED and part.shown.plain and part.shown.form == form
 
 
-def _form(parts: Sequence[Part]) -> Form:
+def _form(parts: Sequence[FilmPart]) -> Form:
     """Return the size, rate and colours of most of the film, with even sides."""
     seconds = dict.fromkeys((part.shown.form for part in parts), 0.0)
     for part in parts:
@@ -312,11 +312,11 @@ def grid_rate(nominal: Fraction, average: Fraction, *, steady: bool) -> Fraction
     return min(_RATES, key=lambda rate: abs(rate - average))
 
 
-def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
+def _tracks(parts: Sequence[FilmPart], *, copied: bool) -> FilmTracks:
     """Return as many tracks as the item with the most has, each with the largest number of channels of any item."""
     most = max(parts, key=lambda part: len(part.sounds)).sounds
     languages = tuple(sound.language for sound in most)
-    track_forms = Tracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
+    track_forms = FilmTracks(tuple(sound.channels for sound in most), languages, SAMPLES, False)
     channels = list(track_forms.channels)
     for part in parts:
         for place, index in enumerate(_assign_sounds(part, track_forms)):
@@ -325,7 +325,7 @@ def _tracks(parts: Sequence[Part], *, copied: bool) -> Tracks:
     alike = all(map(_forms(most).__eq__, (_forms(part.sounds) for part in parts)))
     rates = {sound.rate for sound in most}
     if copied and alike and len(rates) == 1 and all(sound.simple for part in parts for sound in part.sounds):
-        return Tracks(tuple(channels), languages, rates.pop(), True)
+        return FilmTracks(tuple(channels), languages, rates.pop(), True)
     return replace(track_forms, channels=tuple(channels))
 
 
@@ -333,7 +333,7 @@ def _forms(sounds: Sequence[SourceSound]) -> list[tuple[int, int, str]]:
     return [(sound.channels, sound.rate, sound.language) for sound in sounds]
 
 
-def _assign_sounds(part: Part, tracks: Tracks) -> tuple[int | None, ...]:
+def _assign_sounds(part: FilmPart, tracks: FilmTracks) -> tuple[int | None, ...]:
     """Return the sound for each track of the film: the one of its language, else the first that remains."""
     remaining = list(range(len(part.sounds)))
     assigned: list[int | None] = [None] * len(tracks.languages)

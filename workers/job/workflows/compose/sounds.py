@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.job.context import StepContext, StepFailed
-from workers.job.workflows.compose.plan import Plan, PlannedItem, SourceSound
+from workers.job.workflows.compose.plan import FilmPlan, PlannedItem, SourceSound
 from workers.job.workflows.encode import encode
 from workers.job.workflows.packets import is_heard
 from workers.job.workflows.vod.codecs import LAYOUTS
@@ -17,8 +17,8 @@ from workers.job.workflows.vod.sounds import LoudnessTarget, limiter
 from workers.media.codecs import SAMPLES as AAC_SAMPLES
 from workers.media.codecs import frames
 from workers.media.errors import Unreadable
-from workers.media.file import MediaFile, seconds
-from workers.media.filters import SOUND_LINE, FormedTracks, Track, sound_form
+from workers.media.file import ProbedFile, seconds
+from workers.media.filters import SOUND_LINE, FilteredTrack, FormedTracks, sound_form
 from workers.media.loudness import meter, read_meter
 
 _FILE: Final = "loudness.txt"
@@ -38,7 +38,7 @@ def item_loudness(context: StepContext[Any]) -> float | None:
 
 
 def loudness(
-    context: StepContext[Any], file: MediaFile, *, sound: SourceSound, begin: float, lasts: float, channels: int | None = None
+    context: StepContext[Any], file: ProbedFile, *, sound: SourceSound, begin: float, lasts: float, channels: int | None = None
 ) -> float | None:
     """Measure a track between two times, with its own channels or with this number of them. Returns LUFS, or None for silence."""
     formed = steady_sound(sound, channels or sound.channels)
@@ -48,7 +48,7 @@ def loudness(
     return item_loudness(context)
 
 
-def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
+def reading(file: ProbedFile, *, begin: float, lasts: float) -> tuple[str, ...]:
     """Return the source as an input, from shortly before a time. Frames and samples keep their time stamps."""
     seek = max(begin - _EARLY, 0.0)
     return file.stamped(seek, lasts=begin - seek + lasts + _EARLY)
@@ -56,10 +56,10 @@ def reading(file: MediaFile, *, begin: float, lasts: float) -> tuple[str, ...]:
 
 def steady_sound(sound: SourceSound, channels: int) -> FormedTracks:
     """Return the track in one form, whatever it changes to."""
-    return FormedTracks((Track(f"0:{sound.index}", sound_form(channels), is_picture=False),))
+    return FormedTracks((FilteredTrack(f"0:{sound.index}", sound_form(channels), is_picture=False),))
 
 
-def cut(file: MediaFile, formed: FormedTracks, *, begin: float, lasts: float) -> str:
+def cut(file: ProbedFile, formed: FormedTracks, *, begin: float, lasts: float) -> str:
     """Return filters for a stretch of sound from a time. Sound that begins late, or has holes, has silence there."""
     moved = f"asetpts=PTS-{seconds(begin + file.start)}/TB"
     return f"[{formed.label(0)}]{moved},{SOUND_LINE},atrim=end={seconds(lasts)}"
@@ -73,7 +73,7 @@ _NEAR: Final = 0.3
 _EARLY: Final = 1.0
 
 
-def sound(context: StepContext[Any], plan: Plan, *, item: PlannedItem, file: MediaFile, track: int) -> Path:
+def sound(context: StepContext[Any], plan: FilmPlan, *, item: PlannedItem, file: ProbedFile, track: int) -> Path:
     piece, index = context.workspace / f"sound-{track}.piece", item.sounds[track]
     if index is not None and plan.tracks.copied:
         _copy_sound(context, plan, item=item, file=file, sound=item.part.sounds[index], piece=piece)
@@ -99,7 +99,14 @@ def _write_silence(piece: Path, size: int) -> Path:
 
 
 def _encode_sound(
-    context: StepContext[Any], plan: Plan, *, item: PlannedItem, file: MediaFile, sound: SourceSound, channels: int, piece: Path
+    context: StepContext[Any],
+    plan: FilmPlan,
+    *,
+    item: PlannedItem,
+    file: ProbedFile,
+    sound: SourceSound,
+    channels: int,
+    piece: Path,
 ) -> None:
     """Write the samples at the wanted loudness, unless the sound is silent."""
     begin, lasts = item.begin, plan.time(item.frames)
@@ -121,7 +128,7 @@ def _encode_sound(
 
 
 def _copy_sound(
-    context: StepContext[Any], plan: Plan, *, item: PlannedItem, file: MediaFile, sound: SourceSound, piece: Path
+    context: StepContext[Any], plan: FilmPlan, *, item: PlannedItem, file: ProbedFile, sound: SourceSound, piece: Path
 ) -> None:
     """Write the frames that are nearest to the picture, with silent frames if the source has none there."""
     lasts = AAC_SAMPLES / sound.rate
@@ -141,7 +148,7 @@ def _copy_sound(
     piece.write_bytes(b"".join((silent * before, *read, silent * after)))
 
 
-def _silent(context: StepContext[Any], file: MediaFile, *, sound: SourceSound) -> bytes:
+def _silent(context: StepContext[Any], file: ProbedFile, *, sound: SourceSound) -> bytes:
     """Return a frame of silence."""
     nothing = f"anullsrc=sample_rate={sound.rate}:channel_layout={LAYOUTS[sound.channels][0]}"
     made = ("-frames:a", "4", "-c:a", "aac", "-f", "adts", "silent.aac")

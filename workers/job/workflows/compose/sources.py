@@ -18,9 +18,9 @@ from workers.job.workflows.assets.span import in_seconds
 from workers.job.workflows.compose.parameters import Compose, Item
 from workers.job.workflows.compose.plan import (
     PLAN,
+    FilmPart,
+    FilmPlan,
     ItemMarker,
-    Part,
-    Plan,
     SourcePicture,
     SourceSound,
     breaks,
@@ -33,8 +33,8 @@ from workers.job.workflows.compose.sounds import loudness
 from workers.job.workflows.packets import change
 from workers.job.workflows.vod.breaks import BREAKS
 from workers.job.workflows.vod.codecs import channels_of
-from workers.media.file import MediaFile, Packet, probe_at
-from workers.media.source import Picture, Sound, Source, source
+from workers.media.file import FramePacket, ProbedFile, probe_at
+from workers.media.source import Picture, Sound, SourceFile, source
 
 # Places to cut a source: between frames as they are shown, and between frames as they are decoded. This module is pure.
 
@@ -42,7 +42,7 @@ _HALF = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartFrame:
     """The frame that is shown at a time, and the last key frame up to it; None if there is none."""
 
     at: float
@@ -61,17 +61,17 @@ class End:
     at: float
 
 
-def start_of(packets: Sequence[Packet], time: float) -> Start | None:
+def start_of(packets: Sequence[FramePacket], time: float) -> StartFrame | None:
     """Return the frame that is shown at a time; None if no frame is shown then."""
     shown = sorted(packet.at for packet in packets if packet.shown)
     at = max((frame for frame in shown if frame <= time + _HALF), default=None)
     if at is None:
         return None
     keys = [packet.at for packet in packets if packet.key and packet.shown and packet.at <= at + _HALF]
-    return Start(at, max(keys, default=None))
+    return StartFrame(at, max(keys, default=None))
 
 
-def end_of(packets: Sequence[Packet], time: float) -> End | None:
+def end_of(packets: Sequence[FramePacket], time: float) -> End | None:
     """Return the end of the last frame before a time; None if there is no frame, or the source ends earlier."""
     shown = sorted((packet.at, packet.lasts) for packet in packets if packet.shown)
     until = [place for place, (at, _) in enumerate(shown) if at < time - _HALF]
@@ -84,13 +84,13 @@ def end_of(packets: Sequence[Packet], time: float) -> End | None:
     return End(after, _copy_end(packets, after), shown[place][0])
 
 
-def whole(packets: Sequence[Packet]) -> float | None:
+def whole(packets: Sequence[FramePacket]) -> float | None:
     """Return when the last of these frames ends; None if there are none."""
     shown = sorted((packet.at, packet.lasts) for packet in packets if packet.shown)
     return _end(shown) if shown else None
 
 
-def _copy_end(packets: Sequence[Packet], after: float) -> float | None:
+def _copy_end(packets: Sequence[FramePacket], after: float) -> float | None:
     """Return the first time, from `after` on, before which all frames are shown and decoded; None if there is none."""
     times = [packet.at for packet in packets]
     latest = list(accumulate(times, max))
@@ -130,7 +130,7 @@ class _Examined:
     picture stands still then.
     """
 
-    media: Source
+    media: SourceFile
     version: str
     shown: SourcePicture
     sounds: tuple[SourceSound, ...]
@@ -152,7 +152,7 @@ class _Library:
     examined: dict[str, _Examined] = field(default_factory=dict)
     starts: dict[str, datetime | None] = field(default_factory=dict)
 
-    def part(self, item: Item, number: int) -> Part:
+    def part(self, item: Item, number: int) -> FilmPart:
         media_source = self.source(item.value)
         begin, end = (None if time is None else self.seconds(item, time) for time in (item.start, item.end))
         if end is not None and end <= (begin or 0.0):
@@ -162,7 +162,7 @@ class _Library:
         )
         after, copied, last = (*media_source.whole, media_source.end) if end is None else self._end(media_source, item, end)
         whole_copy = key is not None and copied is not None
-        return Part(
+        return FilmPart(
             source=item.value,
             version=media_source.version,
             shown=media_source.shown,
@@ -234,7 +234,7 @@ def plan_film(context: StepContext[Compose]) -> StepResult:
     )
 
 
-def _steady(context: StepContext[Any], parts: list[Part], library: _Library) -> Plan:
+def _steady(context: StepContext[Any], parts: list[FilmPart], library: _Library) -> FilmPlan:
     """Return the plan that copies no picture that changes, or that differs from the beginning of its source.
 
     Only parts that would be copied are examined, and equal parts only once.
@@ -256,7 +256,7 @@ def _steady(context: StepContext[Any], parts: list[Part], library: _Library) -> 
             return plan
 
 
-def read_plan(context: StepContext[Any]) -> Plan:
+def read_plan(context: StepContext[Any]) -> FilmPlan:
     return PLAN.validate_json(context.job_file(PLAN_FILE).read_bytes())
 
 
@@ -272,12 +272,12 @@ def version_of(context: StepContext[Any], event: str) -> str:
     return f"{mine} {status.st_size}"
 
 
-def check_unchanged(context: StepContext[Any], part: Part) -> None:
+def check_unchanged(context: StepContext[Any], part: FilmPart) -> None:
     if version_of(context, part.source) != part.version:
         raise StepFailed(f"{_path(part.source)} was changed while the film was made.", final=True)
 
 
-def source_of(context: StepContext[Any], event: str) -> MediaFile:
+def source_of(context: StepContext[Any], event: str) -> ProbedFile:
     return probe_at(context, context.path(_path(event)), name=_path(event), show=_SHOW)
 
 
@@ -300,7 +300,7 @@ def _examine(context: StepContext[Any], event: str) -> _Examined:
     return _Examined(media, version, _picture_of(media, stream), sounds, at_key, end, heard if heard - end > _STANDS else end)
 
 
-def _picture_of(media: Source, stream: Mapping[str, Any]) -> SourcePicture:
+def _picture_of(media: SourceFile, stream: Mapping[str, Any]) -> SourcePicture:
     picture, nominal = media.picture, _fraction(stream.get("r_frame_rate"))
     film = picture.colours.film
     average = _fraction(stream.get("avg_frame_rate"))
@@ -338,7 +338,7 @@ def _sound_of(stream: Mapping[str, Any], sound: Sound, *, origin: float) -> Sour
     return SourceSound(sound.index, channels, rate, sound.language, simple, _seconds(stream.get("start_time")) - origin)
 
 
-def _has_uneven_loudness(context: StepContext[Any], plan: Plan, library: _Library) -> bool:
+def _has_uneven_loudness(context: StepContext[Any], plan: FilmPlan, library: _Library) -> bool:
     """Return True if the loudness of copied sound jumps between two items. Equal items are measured once."""
     measured: dict[tuple[str, float, float, int], float | None] = {}
     for place in range(len(plan.tracks.channels)):

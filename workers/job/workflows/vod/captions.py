@@ -15,13 +15,13 @@ from workers.job.workflows.vod.embedded_captions import embedded_captions
 from workers.job.workflows.vod.parameters import PackageParameters
 from workers.job.workflows.vod.renditions import source_file
 from workers.job.workflows.vod.subtitle_tracks import subtitle_tracks, subtitles
-from workers.job.workflows.vod.texts import MOST_TEXTS, Text, comes_of_source, published_texts, read_texts
+from workers.job.workflows.vod.texts import MOST_TEXTS, FilmTextTrack, comes_of_source, published_texts, read_texts
 from workers.media.captions.a53 import CaptionServices
 from workers.media.captions.cues import UnreadableCaptions, cut
 from workers.media.captions.embedded import EmbeddedCaptions
 from workers.media.captions.reading import read
 from workers.media.captions.tracks import TextTrack, track_files
-from workers.media.file import MediaFile
+from workers.media.file import ProbedFile
 
 CAPTIONS: Final = "captions"
 _CHANNELS: Final = frozenset({"CC1", "CC2", "CC3", "CC4"})
@@ -30,7 +30,7 @@ _CHANNELS: Final = frozenset({"CC1", "CC2", "CC3", "CC4"})
 def find_captions(context: StepContext[PackageParameters]) -> StepResult:
     made = context.results["renditions"]
     smallest, lasts = made["videos"][-1]["file"], float(made["duration"])
-    embedded = embedded_captions(context, MediaFile(context, context.job_file(smallest), "the rendition", {}))
+    embedded = embedded_captions(context, ProbedFile(context, context.job_file(smallest), "the rendition", {}))
     services, texts = embedded.services, _source_texts(context, lasts=lasts)
     languages = {text.name: text.language for text in texts if text.name in services.channels}
     languages |= context.parameters.caption_languages
@@ -56,7 +56,7 @@ def find_captions(context: StepContext[PackageParameters]) -> StepResult:
     )
 
 
-def _source_texts(context: StepContext[PackageParameters], *, lasts: float) -> list[Text]:
+def _source_texts(context: StepContext[PackageParameters], *, lasts: float) -> list[FilmTextTrack]:
     """Return the texts of the source.
 
     A film that is packaged again keeps the tracks that were found before, if its file has none. What a film states about the
@@ -71,24 +71,24 @@ def _source_texts(context: StepContext[PackageParameters], *, lasts: float) -> l
     return of_file or [replace(text, cues=cut(text.cues, begin=0.0, end=lasts)) for text in before]
 
 
-def _without_removed(texts: Sequence[Text], removed: Sequence[TextTrack]) -> list[Text]:
+def _without_removed(texts: Sequence[FilmTextTrack], removed: Sequence[TextTrack]) -> list[FilmTextTrack]:
     """Leave out the texts that were deleted. Captions in the pictures are identified by their channel, whatever language a job
     states."""
     gone = {_identity(track) for track in removed}
     return [text for text in texts if _identity(text) not in gone]
 
 
-def _identity(text: Text | TextTrack) -> tuple[str, str, str]:
+def _identity(text: FilmTextTrack | TextTrack) -> tuple[str, str, str]:
     channel = text.kind is CaptionKind.CAPTIONS and text.name in _CHANNELS
     return (text.kind, text.name or text.language, "" if channel else text.language)
 
 
-def texts_of(context: StepContext[Any], file: MediaFile, *, lasts: float) -> Iterator[Text]:
+def texts_of(context: StepContext[Any], file: ProbedFile, *, lasts: float) -> Iterator[FilmTextTrack]:
     """Yield the subtitle tracks of a source, from its first picture until the time `lasts`."""
     for track, captions in subtitles(context, file, tracks=subtitle_tracks(context, file)):
         cues = cut(captions.cues, begin=0.0, end=lasts)
         if cues:
-            yield Text(track.language, CaptionKind(track.kind), track.name, cues)
+            yield FilmTextTrack(track.language, CaptionKind(track.kind), track.name, cues)
 
 
 def text_tracks(listed: Sequence[dict[str, str]]) -> list[TextTrack]:
@@ -101,7 +101,7 @@ def text_tracks(listed: Sequence[dict[str, str]]) -> list[TextTrack]:
 
 def _picture_texts(
     context: StepContext[Any], embedded: EmbeddedCaptions, *, languages: Mapping[str, str], lasts: float
-) -> Iterator[Text]:
+) -> Iterator[FilmTextTrack]:
     for channel in embedded.services.channels:
         try:
             captions = read(embedded.scenarist(channel).encode())
@@ -111,10 +111,10 @@ def _picture_texts(
         if channel in embedded.truncated:
             context.log(f"The captions {channel} are too long; the rest of their text is left out.", Severity.WARN)
         language = languages.get(channel, "und")
-        yield Text(language, CaptionKind.CAPTIONS, channel, cut(captions.cues, begin=0.0, end=lasts))
+        yield FilmTextTrack(language, CaptionKind.CAPTIONS, channel, cut(captions.cues, begin=0.0, end=lasts))
 
 
-def _keep_text(context: StepContext[Any], text: Text, *, taken: Sequence[str], lasts: float) -> dict[str, str]:
+def _keep_text(context: StepContext[Any], text: FilmTextTrack, *, taken: Sequence[str], lasts: float) -> dict[str, str]:
     """Keep the files of a track, and return its entry for the metadata."""
     plain = f"{text.language}-{text.kind.value}"
     stem = next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, MOST_TEXTS + 1))) if name not in taken)

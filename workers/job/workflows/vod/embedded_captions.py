@@ -15,8 +15,8 @@ from workers.job.context import StepContext
 from workers.job.workflows.encode import encode
 from workers.media.captions.a53 import caption_data
 from workers.media.captions.embedded import EmbeddedCaptions
-from workers.media.captions.samples import Sample
-from workers.media.file import MediaFile
+from workers.media.captions.samples import CaptionSample
+from workers.media.file import ProbedFile
 from workers.media.packet_list import listed_packets
 
 _MOST: Final = 12 * 3600 * 60
@@ -29,7 +29,7 @@ def copied_packets(name: str, *selected: str) -> tuple[str, ...]:
     return (*copied, "-f", "data", f"{name}.bytes", *copied, "-f", "framecrc", f"{name}.times")
 
 
-def packets(place: Path) -> Iterator[Sample]:
+def packets(place: Path) -> Iterator[CaptionSample]:
     """Yield the packets in the order in which they are decoded. A packet is cut after 1,048,576 bytes.
 
     `place` is the path of the two files without their suffixes.
@@ -46,16 +46,16 @@ def discard_packets(place: Path) -> None:
         place.with_suffix(suffix).unlink(missing_ok=True)
 
 
-def _read_packets(content: BinaryIO, lines: TextIO) -> Iterator[Sample]:
+def _read_packets(content: BinaryIO, lines: TextIO) -> Iterator[CaptionSample]:
     for packet in listed_packets(lines):
-        yield Sample(max(packet.at, 0.0), packet.lasts, content.read(min(packet.size, _LARGEST)))
+        yield CaptionSample(max(packet.at, 0.0), packet.lasts, content.read(min(packet.size, _LARGEST)))
         content.seek(max(packet.size - _LARGEST, 0), 1)
 
 
 _SEI_ONLY: Final = "h264_mp4toannexb,filter_units=pass_types=6"
 
 
-def embedded_captions(context: StepContext[Any], rendition: MediaFile) -> EmbeddedCaptions:
+def embedded_captions(context: StepContext[Any], rendition: ProbedFile) -> EmbeddedCaptions:
     """Return the captions of a rendition. Its packets are read, and no picture is decoded."""
     place = context.workspace / "messages"
     messages = copied_packets(place.name, "-map", "0:v:0", "-bsf:v", _SEI_ONLY)

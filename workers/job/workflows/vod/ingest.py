@@ -26,10 +26,10 @@ from workers.job.workflows.vod.renditions import CONVERTED, length_of, make_rend
 from workers.job.workflows.vod.sounds import MOST_SOURCE_TRACKS, FilmSounds, SoundParameters, film_sounds
 from workers.job.workflows.vod.texts import TEXTS, keep_texts
 from workers.media.changes import Watch
-from workers.media.file import MediaFile, probe_at
+from workers.media.file import ProbedFile, probe_at
 from workers.media.filters import preceded, steady
 from workers.media.outputs import MP4
-from workers.media.source import MOST_SOUNDS, Picture, Sound, Source, source
+from workers.media.source import MOST_SOUNDS, Picture, Sound, SourceFile, source
 
 _DOWNLOADED: Final = "download"
 _BIT_RATE: Final = 40_000_000
@@ -113,7 +113,7 @@ def convert(context: StepContext[VodIngest]) -> StepResult:
     )
 
 
-def _with_black(media: Source) -> Source:
+def _with_black(media: SourceFile) -> SourceFile:
     """Return the source, with black before its picture if the picture begins long after the sound.
 
     Otherwise a film begins with its first picture. Pictures that cannot be shown, at the start of a recording, do not count: the
@@ -174,17 +174,17 @@ def _convert_film(context: StepContext[VodIngest], sounds: FilmSounds, copied: f
     return frozenset(changed)
 
 
-def _names(media: Source) -> list[tuple[int, str]]:
+def _names(media: SourceFile) -> list[tuple[int, str]]:
     """Return the streams that are used, with their names in the log."""
     sounds = [(sound.index, f"sound track {number}") for number, sound in enumerate(media.sounds, 1)]
     return [(media.picture.index, "the picture"), *(sounds if len(sounds) > 1 else [(stream, "the sound") for stream, _ in sounds])]
 
 
-def _codecs(media: Source) -> list[tuple[int, str]]:
+def _codecs(media: SourceFile) -> list[tuple[int, str]]:
     return [(media.picture.index, media.picture.codec), *((sound.index, sound.codec) for sound in media.sounds)]
 
 
-def _picture_graph(media: Source, decoded: str, made: str, *, size: tuple[int, int]) -> str:
+def _picture_graph(media: SourceFile, decoded: str, made: str, *, size: tuple[int, int]) -> str:
     still_picture = stay(media, size[1])
     if not media.file.early:
         return steady(decoded, made, stay=still_picture)
@@ -206,7 +206,7 @@ def _check_file(context: StepContext[VodIngest]) -> StepResult:
     return StepResult(message=f"Found {name}")
 
 
-def _source_file(context: StepContext[VodIngest]) -> MediaFile:
+def _source_file(context: StepContext[VodIngest]) -> ProbedFile:
     name = context.parameters.file
     if name is not None:
         return probe_at(context, context.path(name), name=name, programme=context.parameters.programme)

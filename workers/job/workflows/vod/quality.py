@@ -15,8 +15,8 @@ from workers.job.media_paths import RelativePath
 from workers.job.workflow import JobParameters, Step, Workflow
 from workers.job.workflows.content_file import probe
 from workers.job.workflows.encode import ANY_PICTURE, encode
-from workers.media.file import MediaFile, probe_at
-from workers.media.filters import FormedTracks, Track, fitted, sound_form
+from workers.media.file import ProbedFile, probe_at
+from workers.media.filters import FilteredTrack, FormedTracks, fitted, sound_form
 from workers.media.quality import (
     FRAMES,
     LARGEST_PROFILE,
@@ -30,7 +30,7 @@ from workers.media.quality import (
     read_sound,
     sound_filters,
 )
-from workers.media.source import Source, source
+from workers.media.source import SourceFile, source
 
 QUALITY: Final = "quality"
 REPORT: Final = "quality.json"
@@ -92,7 +92,7 @@ def _read_profile(context: StepContext[Any], name: str) -> Profile:
         raise StepFailed(f"The quality profile {name} is not valid: {where}: {first['msg']}.", final=True) from None
 
 
-def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> Report:
+def measure(context: StepContext[Any], file: ProbedFile, *, profile: Profile) -> Report:
     """Decode the film and judge it. The verdict and the reasons are written to the log of the job."""
     media = source(file)
     errors = _decode(context, media)
@@ -111,11 +111,13 @@ def measure(context: StepContext[Any], file: MediaFile, *, profile: Profile) -> 
     return report
 
 
-def _decode(context: StepContext[Any], media: Source) -> int:
+def _decode(context: StepContext[Any], media: SourceFile) -> int:
     """Count the errors that the decoders find. A source may change in its middle, so it is brought to one form first."""
     picture = media.picture
-    shown = Track(f"0:{picture.index}", f"{fitted(picture.width, picture.height)},format=yuv420p", True)
-    formed = FormedTracks((shown, *(Track(f"0:{sound.index}", sound_form(sound.channels), False) for sound in media.sounds)))
+    shown = FilteredTrack(f"0:{picture.index}", f"{fitted(picture.width, picture.height)},format=yuv420p", True)
+    formed = FormedTracks(
+        (shown, *(FilteredTrack(f"0:{sound.index}", sound_form(sound.channels), False) for sound in media.sounds))
+    )
     frames = (
         "-map",
         "[frames]",

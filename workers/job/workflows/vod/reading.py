@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from workers.job.context import StepContext
 from workers.job.workflows.vod.codecs import progressive_sdr
-from workers.media.filters import RATE, FormedTracks, Stay, Track, fitted, sound_form
-from workers.media.source import Source
+from workers.media.filters import RATE, FilteredTrack, FormedTracks, Stay, fitted, sound_form
+from workers.media.source import SourceFile
 from workers.media.tracks import Listing, check_made, decoded, log_damage, log_oddities, sound_names
-from workers.media.tracks import Track as Tracks
+from workers.media.tracks import MeasuredTrack as Tracks
 
 _SHORTER: Final = 1.0
 """Seconds by which a picture may end before the sound without being held."""
@@ -23,7 +23,7 @@ def listing_options(name: str, track: str = "0") -> tuple[str, ...]:
     return (f"-stats_mux_pre:{track}", f"made-{name}.txt", f"-stats_mux_pre_fmt:{track}", "{t}")
 
 
-def stay(media: Source, lines: int) -> Stay | None:
+def stay(media: SourceFile, lines: int) -> Stay | None:
     """Return how long to hold a picture that, by the headers of the tracks, ends long before the sound; None if it does not."""
     until = max((sound.ends for sound in media.sounds if sound.ends is not None), default=0.0)
     ends = media.picture.ends
@@ -35,7 +35,7 @@ class Reading:
     """A source that a step reads. `copied` are the streams of tracks that are not decoded."""
 
     context: StepContext[Any]
-    media: Source
+    media: SourceFile
     copied: Collection[int] = ()
 
     def formed(self, width: int, height: int) -> FormedTracks:
@@ -43,8 +43,8 @@ class Reading:
         picture = self.media.picture
         shown = ",".join((*progressive_sdr(picture), fitted(width, height, coded=picture.colours.film.coded)))
         tracks = (
-            Track(f"0:{picture.index}", shown, is_picture=True),
-            *(Track(f"0:{sound.index}", sound_form(sound.channels), is_picture=False) for sound in self.media.sounds),
+            FilteredTrack(f"0:{picture.index}", shown, is_picture=True),
+            *(FilteredTrack(f"0:{sound.index}", sound_form(sound.channels), is_picture=False) for sound in self.media.sounds),
         )
         used = [(index, track) for index, track in zip(self._streams, tracks, strict=True) if index not in self.copied]
         return FormedTracks(tuple(track for _, track in used), tuple(_decoded_file(index) for index, _ in used))

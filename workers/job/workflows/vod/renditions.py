@@ -17,10 +17,10 @@ from workers.job.workflows.vod.codecs import aac, h264
 from workers.job.workflows.vod.parameters import PackageParameters
 from workers.job.workflows.vod.reading import Reading, listing_options, stay
 from workers.job.workflows.vod.sounds import track_of
-from workers.media.file import MediaFile, probe_at
+from workers.media.file import ProbedFile, probe_at
 from workers.media.filters import FormedTracks, steady
 from workers.media.outputs import TRACKS, language
-from workers.media.source import Picture, Sound, Source, lasts, source
+from workers.media.source import Picture, Sound, SourceFile, lasts, source
 
 USUAL: Final = (1440, 1080, 720, 480, 360, 240)
 LARGEST: Final = 2160
@@ -33,7 +33,7 @@ _FAST: Final = 35.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rendition:
+class FilmRendition:
     """A rendition. `bit_rate` is the largest, in bits per second."""
 
     lines: int
@@ -46,7 +46,7 @@ class Rendition:
         return f"video-{self.lines}.mp4"
 
 
-def ladder(picture: Picture, wanted: Sequence[int] | None) -> tuple[Rendition, ...]:
+def ladder(picture: Picture, wanted: Sequence[int] | None) -> tuple[FilmRendition, ...]:
     """Return the renditions from the largest to the smallest.
 
     `wanted` sizes larger than the source are left out. The source's own size is used if none remains, or if none is wanted.
@@ -63,11 +63,11 @@ def ladder(picture: Picture, wanted: Sequence[int] | None) -> tuple[Rendition, .
     return tuple({rendition.lines: rendition for rendition in made}.values())
 
 
-def _rendition(picture: Picture, lines: int) -> Rendition:
+def _rendition(picture: Picture, lines: int) -> FilmRendition:
     scale = lines / picture.lines
     width, height = _even(picture.width * scale), _even(picture.height * scale)
     weight = (width * height / _FULL_HD) ** 0.75 * (1.5 if picture.rate > _FAST else 1.0)
-    return Rendition(min(width, height), width, height, max(round(_AT_FULL_HD * weight), _LEAST))
+    return FilmRendition(min(width, height), width, height, max(round(_AT_FULL_HD * weight), _LEAST))
 
 
 def _even(pixels: float) -> int:
@@ -116,7 +116,7 @@ def make_renditions(context: StepContext[PackageParameters]) -> StepResult:
     )
 
 
-def _sound_notes(context: StepContext[PackageParameters], media: Source) -> list[Mapping[str, str]]:
+def _sound_notes(context: StepContext[PackageParameters], media: SourceFile) -> list[Mapping[str, str]]:
     """Return the notes on each sound track, of the step that made the source; otherwise those of the source."""
     noted: Sequence[Mapping[str, str]] = context.results.get("convert", {}).get("sounds", ())
     source_notes: list[Mapping[str, str]] = [track_of(sound).noted() for sound in media.sounds]
@@ -133,14 +133,14 @@ def has_source(context: StepContext[PackageParameters]) -> bool:
     return not {"convert", "join"}.isdisjoint(context.results)
 
 
-def source_file(context: StepContext[PackageParameters]) -> MediaFile:
+def source_file(context: StepContext[PackageParameters]) -> ProbedFile:
     """Return the file that an earlier step converted, otherwise the published file."""
     if has_source(context):
         return probe_at(context, context.job_file(CONVERTED), name="the source")
     return probe(context, f"{context.job.content_id}.mp4")
 
 
-def _filters(media: Source, formed: FormedTracks, renditions: tuple[Rendition, ...]) -> str:
+def _filters(media: SourceFile, formed: FormedTracks, renditions: tuple[FilmRendition, ...]) -> str:
     split = "".join(f"[s{number}]" for number in range(len(renditions)))
     sizes = (f"scale={rendition.width}:{rendition.height}:flags=bicubic,setsar=1" for rendition in renditions)
     scaled = (f"[s{number}]{size}[v{number}]" for number, size in enumerate(sizes))
@@ -149,7 +149,7 @@ def _filters(media: Source, formed: FormedTracks, renditions: tuple[Rendition, .
     return ";".join((shown, f"[shown]split={len(renditions)}{split}", *scaled, *sounds))
 
 
-def _video(rendition: Rendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
+def _video(rendition: FilmRendition, number: int, keys: Sequence[float]) -> tuple[str, ...]:
     coded = h264(rendition.lines, bit_rate=rendition.bit_rate, quality=_QUALITY, keys=keys)
     return ("-map", f"[v{number}]", *coded, *(listing_options(rendition.file) if number == 0 else ()), *TRACKS, rendition.file)
 

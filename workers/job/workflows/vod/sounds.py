@@ -18,11 +18,11 @@ from pydantic_core import PydanticCustomError
 from workers.job.context import StepContext, StepFailed
 from workers.job.workflows.encode import encode
 from workers.media import filters
-from workers.media.filters import RATE, SOUND_LINE, FormedTracks, Track, sound_form
+from workers.media.filters import RATE, SOUND_LINE, FilteredTrack, FormedTracks, sound_form
 from workers.media.loudness import meter, read_meter
 from workers.media.outputs import language
 from workers.media.quality import PROFILES
-from workers.media.source import Sound, Source
+from workers.media.source import Sound, SourceFile
 
 MOST_SOURCE_TRACKS: Final = 16
 """The largest number of tracks that are read from a source whose tracks are joined: broadcast recorders write each channel as a
@@ -42,7 +42,7 @@ _JOINED: Final = (1, 2, 6)
 """The numbers of tracks that can become one: a single track, a stereo pair, and 5.1."""
 
 
-class Role(StrEnum):
+class SoundRole(StrEnum):
     """The purpose of a sound track."""
 
     MAIN = "main"
@@ -53,18 +53,18 @@ class Role(StrEnum):
 
 
 _DISPOSITIONS: Final = {
-    Role.MAIN: "default",
-    Role.DESCRIPTION: "visual_impaired+descriptions",
-    Role.COMMENTARY: "comment",
-    Role.ORIGINAL: "original",
-    Role.DUB: "dub",
+    SoundRole.MAIN: "default",
+    SoundRole.DESCRIPTION: "visual_impaired+descriptions",
+    SoundRole.COMMENTARY: "comment",
+    SoundRole.ORIGINAL: "original",
+    SoundRole.DUB: "dub",
 }
 _MARKS: Final = {
-    "visual_impaired": Role.DESCRIPTION,
-    "descriptions": Role.DESCRIPTION,
-    "comment": Role.COMMENTARY,
-    "original": Role.ORIGINAL,
-    "dub": Role.DUB,
+    "visual_impaired": SoundRole.DESCRIPTION,
+    "descriptions": SoundRole.DESCRIPTION,
+    "comment": SoundRole.COMMENTARY,
+    "original": SoundRole.ORIGINAL,
+    "dub": SoundRole.DUB,
 }
 
 
@@ -171,7 +171,7 @@ class FilmSound:
     """
 
     parts: tuple[Sound, ...]
-    role: Role
+    role: SoundRole
     language: str
     name: str
     gain: float = 0.0
@@ -206,7 +206,7 @@ class FilmSound:
         """Return options with the language, name and disposition of the track at this place of an output."""
         named = (f"-metadata:s:a:{place}", f"title={self.name}") if self.name else ()
         first = "default" if place == 0 else "0"
-        disposition = first if self.role is Role.MAIN else _DISPOSITIONS[self.role] + ("+default" if place == 0 else "")
+        disposition = first if self.role is SoundRole.MAIN else _DISPOSITIONS[self.role] + ("+default" if place == 0 else "")
         return (*language(self.language, place), *named, f"-disposition:a:{place}", disposition)
 
     def noted(self) -> dict[str, str]:
@@ -217,7 +217,7 @@ class FilmSound:
 class FilmSounds:
     """The sound tracks of a film. `media` is its source with the tracks that are used, each once."""
 
-    media: Source
+    media: SourceFile
     tracks: tuple[FilmSound, ...]
 
     @cached_property
@@ -235,7 +235,7 @@ class FilmSounds:
         return track.graph([decoded[part.index] for part in track.parts], made, behind=behind)
 
 
-def film_sounds(context: StepContext[Any], media: Source, *, parameters: SoundParameters) -> FilmSounds:
+def film_sounds(context: StepContext[Any], media: SourceFile, *, parameters: SoundParameters) -> FilmSounds:
     """Return the sound tracks of the film. If the source lacks a requested track, the step fails for good, with the reason."""
     if parameters.sounds is not None:
         tracks = [_track(media, sound) for sound in parameters.sounds]
@@ -255,7 +255,7 @@ def film_sounds(context: StepContext[Any], media: Source, *, parameters: SoundPa
 
 def track_of(sound: Sound) -> FilmSound:
     """Return a track of the source as a track of the film."""
-    role = next((role for mark, role in _MARKS.items() if mark in sound.marks), Role.MAIN)
+    role = next((role for mark, role in _MARKS.items() if mark in sound.marks), SoundRole.MAIN)
     return FilmSound((sound,), role, sound.language, sound.name)
 
 
@@ -274,7 +274,7 @@ def _pair_tracks(sounds: Sequence[Sound]) -> list[FilmSound]:
     return [*tracks, *([] if unpaired is None else [track_of(unpaired)])]
 
 
-def _track(media: Source, requested: SoundTrack) -> FilmSound:
+def _track(media: SourceFile, requested: SoundTrack) -> FilmSound:
     count = len(media.sounds)
     beyond = next((number for number in requested.tracks if number > count), None)
     if beyond is not None:
@@ -286,7 +286,7 @@ def _track(media: Source, requested: SoundTrack) -> FilmSound:
                 reason = f"Sound track {number} of {media.file.name} has {part.channels} channels; only tracks of one are joined."
                 raise StepFailed(reason, final=True)
     usual = track_of(parts[0])
-    role = usual.role if requested.role is None else Role(requested.role)
+    role = usual.role if requested.role is None else SoundRole(requested.role)
     return FilmSound(parts, role, requested.language or usual.language, requested.name or usual.name)
 
 
@@ -327,10 +327,12 @@ def _level_tracks(context: StepContext[Any], sounds: FilmSounds, loudness_target
     return tuple(level.track for level in levels)
 
 
-def _measure(context: StepContext[Any], media: Source, tracks: Sequence[FilmSound]) -> list[float | None]:
+def _measure(context: StepContext[Any], media: SourceFile, tracks: Sequence[FilmSound]) -> list[float | None]:
     """Return the integrated loudness of each track in LUFS; None for a silent one."""
     used = {part.index: part for track in tracks for part in track.parts}
-    formed = FormedTracks(tuple(Track(f"0:{index}", sound_form(part.channels), is_picture=False) for index, part in used.items()))
+    formed = FormedTracks(
+        tuple(FilteredTrack(f"0:{index}", sound_form(part.channels), is_picture=False) for index, part in used.items())
+    )
     labels = {index: formed.label(place) for place, index in enumerate(used)}
     graphs = [
         track.graph([labels[part.index] for part in track.parts], f"level{place}", behind=meter(_level_file(place)))
@@ -361,10 +363,10 @@ def _level_file(place: int) -> str:
 _DASH_ROLES: Final = ("main", "alternate", "supplementary", "commentary", "dub", "description", "caption", "subtitle")
 """Roles that distinguish audio tracks of one language; without them a player takes the tracks for renditions of one."""
 _PACKAGED: Final = {
-    Role.DESCRIPTION: "description",
-    Role.COMMENTARY: "commentary",
-    Role.ORIGINAL: "alternate",
-    Role.DUB: "dub",
+    SoundRole.DESCRIPTION: "description",
+    SoundRole.COMMENTARY: "commentary",
+    SoundRole.ORIGINAL: "alternate",
+    SoundRole.DUB: "dub",
 }
 _FOR_THE_BLIND: Final = (
     ",hls_characteristics=public.accessibility.describes-video,dash_accessibilities=urn:tva:metadata:cs:AudioPurposeCS:2007=1"
@@ -379,11 +381,11 @@ def packaged_roles(audios: Sequence[Mapping[str, Any]]) -> list[str]:
     taken: set[tuple[str, str]] = set()
     roles: list[str] = []
     for audio in audios:
-        language, role = str(audio["language"]), Role(audio.get("role") or Role.MAIN)
+        language, role = str(audio["language"]), SoundRole(audio.get("role") or SoundRole.MAIN)
         preferred = (_PACKAGED[role],) if role in _PACKAGED else ()
         chosen = next(dash_role for dash_role in (*preferred, *_DASH_ROLES) if (language, dash_role) not in taken)
         taken.add((language, chosen))
-        roles.append(f"dash_roles={chosen}{_FOR_THE_BLIND if role is Role.DESCRIPTION else ''}")
+        roles.append(f"dash_roles={chosen}{_FOR_THE_BLIND if role is SoundRole.DESCRIPTION else ''}")
     return roles
 
 

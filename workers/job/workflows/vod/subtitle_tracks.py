@@ -23,7 +23,7 @@ from workers.media.captions.embedded import EmbeddedCaptions
 from workers.media.captions.reading import MOST_BYTES, Captions, read
 from workers.media.captions.samples import read_samples
 from workers.media.captions.tracks import shown_name
-from workers.media.file import MediaFile
+from workers.media.file import ProbedFile
 
 MOST_TRACKS: Final = 32
 _TEXTS: Final = frozenset({"mov_text", "subrip", "srt", "ass", "ssa", "webvtt", "text"})
@@ -49,7 +49,7 @@ class SubtitleTrack:
     name: str
 
 
-def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[SubtitleTrack, ...]:
+def subtitle_tracks(context: StepContext[Any], file: ProbedFile) -> tuple[SubtitleTrack, ...]:
     """List the subtitle tracks whose text can be read, and log the others."""
     streams = [stream for stream in file.streams if _is_subtitle(stream)]
     tracks: list[SubtitleTrack] = []
@@ -66,7 +66,7 @@ def subtitle_tracks(context: StepContext[Any], file: MediaFile) -> tuple[Subtitl
 
 
 def subtitles(
-    context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]
+    context: StepContext[Any], file: ProbedFile, *, tracks: Sequence[SubtitleTrack]
 ) -> Iterator[tuple[SubtitleTrack, Captions]]:
     """Yield the tracks with their cues, whose times count from the first picture of the file."""
     if not tracks:
@@ -120,7 +120,7 @@ def _kind(disposition: dict[str, Any], *, captions: bool) -> str:
     return "captions" if captions or disposition.get("hearing_impaired") or disposition.get("captions") else "subtitles"
 
 
-def _extract(context: StepContext[Any], file: MediaFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
+def _extract(context: StepContext[Any], file: ProbedFile, *, tracks: Sequence[SubtitleTrack]) -> bool:
     """Return True if ffmpeg has read the file to its end for the tracks. Sparse tracks show no progress that could be monitored."""
     outputs = [option for track in tracks for option in _output(track)]
     source = file.input(used=[track.index for track in tracks])

@@ -26,7 +26,7 @@ _LARGEST: Final = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FilmTextTrack:
     """A text track of a film. The cues count from the first picture of the film. `language` is a tag of BCP 47."""
 
     language: str
@@ -35,7 +35,7 @@ class Text:
     cues: Sequence[Cue]
 
 
-def keep_texts(context: StepContext[Any], texts: Iterable[Text]) -> list[dict[str, str]]:
+def keep_texts(context: StepContext[Any], texts: Iterable[FilmTextTrack]) -> list[dict[str, str]]:
     """Keep the texts for later steps, and return the list of them for the metadata of the step."""
     listed = []
     for number, text in enumerate(texts, 1):
@@ -51,13 +51,15 @@ def comes_of_source(context: StepContext[Any]) -> bool:
     return any(step in context.results for step in _STEPS)
 
 
-def read_texts(context: StepContext[Any]) -> list[Text] | None:
+def read_texts(context: StepContext[Any]) -> list[FilmTextTrack] | None:
     """Return the texts that an earlier step of the job kept; None if no step was to look for any."""
     listed = next((context.results[step].get(TEXTS, ()) for step in _STEPS if step in context.results), None)
     if listed is None:
         return None
     return [
-        Text(entry["language"], CaptionKind(entry["kind"]), entry["name"], read(context.job_file(entry["file"]).read_bytes()).cues)
+        FilmTextTrack(
+            entry["language"], CaptionKind(entry["kind"]), entry["name"], read(context.job_file(entry["file"]).read_bytes()).cues
+        )
         for entry in listed
     ]
 
@@ -73,7 +75,7 @@ def published_tracks(context: StepContext[Any], content: str) -> list[TextTrack]
     return []
 
 
-def published_texts(context: StepContext[Any], content: str, *, folder: str | None = None) -> list[Text]:
+def published_texts(context: StepContext[Any], content: str, *, folder: str | None = None) -> list[FilmTextTrack]:
     """Return the published tracks with their cues; with `folder`, only those whose files are in that folder.
 
     A track that cannot be read is left out with a warning.
@@ -89,5 +91,5 @@ def published_texts(context: StepContext[Any], content: str, *, folder: str | No
             why = str(fault) if isinstance(fault, UnreadableCaptions) else "The file is not there."
             context.log(f"The captions {content}/{track.file} are left out. {why}", Severity.WARN)
             continue
-        texts.append(Text(track.language, track.kind, track.name, cues))
+        texts.append(FilmTextTrack(track.language, track.kind, track.name, cues))
     return texts

@@ -11,7 +11,7 @@ from workers.job.context import StepContext, StepFailed, StepResult
 from workers.job.workflows.encode import encode
 from workers.job.workflows.vod.parameters import PackageParameters
 from workers.media.colours import JPEG
-from workers.media.file import MediaFile, probe_at
+from workers.media.file import ProbedFile, probe_at
 from workers.media.filters import KEY_SECONDS
 from workers.media.outputs import jpeg
 from workers.media.packet_list import listed_packets
@@ -74,12 +74,12 @@ class Sheets:
         return "\n".join(cues)
 
 
-def _rendition(context: StepContext[Any], video: Mapping[str, Any]) -> MediaFile:
+def _rendition(context: StepContext[Any], video: Mapping[str, Any]) -> ProbedFile:
     name = str(video["file"])
     return probe_at(context, context.job_file(name), name=name)
 
 
-def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float) -> None:
+def _poster(context: StepContext[Any], file: ProbedFile, video: Mapping[str, Any], duration: float) -> None:
     """Make the poster: a typical picture after a tenth of the film, if one begins there, since the first ones are often black."""
     width = min(int(video["width"]), _WIDEST_POSTER)
     chosen = ("-vf", f"scale={width}:-2:flags=lanczos,thumbnail=50,{JPEG}", "-frames:v", "1", *jpeg(quality=_QUALITY), POSTER)
@@ -91,7 +91,7 @@ def _poster(context: StepContext[Any], file: MediaFile, video: Mapping[str, Any]
 
 
 def _sprites(
-    context: StepContext[Any], file: MediaFile, video: Mapping[str, Any], duration: float
+    context: StepContext[Any], file: ProbedFile, video: Mapping[str, Any], duration: float
 ) -> tuple[Sequence[float], Sheets]:
     """Make the sprite sheets. Only key frames are decoded: there is one every two seconds."""
     step = KEY_SECONDS * ceil(max(min(duration / _USUAL, _LONGEST_STEP), duration / _MOST, 0.001) / KEY_SECONDS)
