@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run console test check bench faults kafka docs lock clean
+.PHONY: help run console test quick check bench faults kafka docs lock clean
 
 PYTHON ?= python3
 PROCESSES ?= 6
@@ -30,6 +30,9 @@ console: console/dist/index.html ## build the web console into console/dist, whe
 
 test: $(VENV)/.dev console ## run the tests; ARGS="tests/domain -x" chooses
 	@exec $(CACHED) $(VENV)/bin/pytest --processes $(PROCESSES) $(ARGS)
+
+quick: $(VENV)/.dev ## run the tests of the domain and of the sources themselves, which need no server, in less than a minute
+	@exec $(CACHED) $(VENV)/bin/pytest --processes 2 tests/domain tests/golden tests/architecture $(ARGS)
 
 check: $(VENV)/.dev console/src/kernel/openapi.d.ts ## lint, format, types, the direction of imports, and the documentation site
 	$(VENV)/bin/ruff check .
