@@ -6,6 +6,7 @@ import json
 import sys
 
 from api.http.openapi import describe
+from api.kernel.description import API
 from api.wiring.services import ROUTES
 
-json.dump(describe(ROUTES, title="medialedger", version="0"), sys.stdout)
+json.dump(describe(ROUTES, title="medialedger", version="0", about=API), sys.stdout)
