@@ -83,7 +83,7 @@ class StepHost:
             seconds = monotonic() - begun
             if os.getpid() != self._pid:
                 os._exit(0)  # a fork of this process, made by the step, that returned from it
-            name = type(ended).__name__.lower()
+            name = "finished" if isinstance(ended, Finished) else "failed"
             self._channel.send({"kind": "ended", "fit": _alone(), "seconds": seconds, name: ended})
 
     def _keeps_places(self) -> bool:
