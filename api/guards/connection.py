@@ -374,8 +374,9 @@ class GuardedConnection(asyncio.Protocol):
         return {"type": "http.response.start", "status": status, "headers": pairs}, {"type": "http.response.body", "body": body}
 
     def answer_last(self) -> None:
-        """Close the connection after the response that is under way."""
-        if self._under_way and self._server is not None:
+        """Close the connection after the response that is under way. A response that has begun did not announce the close, so the
+        next request, which its client may be sending at this moment, is the last one instead."""
+        if self._under_way and not self._output.has_begun and self._server is not None:
             self._server.shutdown()
 
     def give_up(self) -> None:
