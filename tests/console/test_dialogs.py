@@ -97,8 +97,9 @@ class Crawl:
 
     async def of(self, url: str) -> None:
         await self._go(url)
-        for place in range(await self.page.locator(OPENERS).count()):
-            opener = self.page.locator(OPENERS).nth(place)
+        openers, place = self.page.locator(OPENERS), -1
+        while (place := place + 1) < await openers.count():  # some are drawn later than others
+            opener = openers.nth(place)
             if not await opener.count() or not await opener.is_visible():
                 continue
             await opener.click()
