@@ -19,13 +19,13 @@ from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Flag, Text, Wire
 from api.media.resource import Resource
 from domain.kernel.ports import Outcome
-from domain.record.handlers import RecordHandlers
 from domain.record.kinds.custom_property import CustomProperty, P
 from domain.record.ports import PropertyFilter, RecordRow
 from domain.record.property_handlers import PropertyHandlers
 from domain.record.property_upserts import PropertyChange
 from domain.record.record import Record
 from projections.custom_property.queries import PropertyQueries
+from projections.log.executor import CommandExecutor
 
 MAX_PROPERTIES: Final = 1000
 """Number of properties in one request."""
@@ -228,9 +228,9 @@ def _declare_routes_by_id(router: APIRouter, of: OwnedProperties) -> None:
 
     @router.delete("/{id}", dependencies=[WRITE], response_model=of.model, name=f"delete_{of.kind.KIND}")
     @rules(respond=of.resource.respond)
-    async def delete_property(request: Request, id: UUID, handlers: Service[RecordHandlers]) -> Outcome[Record]:
+    async def delete_property(request: Request, id: UUID, executor: Service[CommandExecutor]) -> Outcome[Record]:
         """Delete a property. The response shows its last state."""
-        return await handlers.delete(of.kind, id, invocation=request.invocation)
+        return await executor.execute(of.kind.delete.on(id), invocation=request.invocation)
 
 
 def _declare_routes_by_filter(router: APIRouter, of: OwnedProperties) -> None:

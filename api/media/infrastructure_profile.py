@@ -21,11 +21,11 @@ from domain.channel.handlers import ProfileHandlers
 from domain.channel.profile import resources
 from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ports import Outcome
-from domain.record.handlers import RecordHandlers
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile as ProfileKind
 from domain.record.kinds.infrastructure_profile import InfrastructureProfileDetails
 from domain.record.ports import RecordRow
 from domain.record.record import Record
+from projections.log.executor import CommandExecutor
 from projections.record.queries import RecordQueries
 
 routes = APIRouter(prefix="/api/infrastructureprofile", tags=["Infrastructure Profiles"], route_class=MediaRoute)
@@ -95,10 +95,10 @@ async def add_or_update_infrastructure_profile(
 
 @routes.delete("/{id}", dependencies=[WRITE], response_model=InfrastructureProfile)
 @rules(absent="never", respond=PROFILES.respond)
-async def delete_infrastructure_profile(request: Request, id: UUID, handlers: Service[RecordHandlers]) -> Outcome[Record]:
+async def delete_infrastructure_profile(request: Request, id: UUID, executor: Service[CommandExecutor]) -> Outcome[Record]:
     """Delete an infrastructure profile that no Event uses. The response shows its last state."""
     try:
-        return await handlers.delete(ProfileKind, id, invocation=request.invocation)
+        return await executor.execute(ProfileKind.delete.on(id), invocation=request.invocation)
     except NotFound:
         raise Malformed.at("id", "there is no such infrastructure profile") from None
 

@@ -19,6 +19,7 @@ from api.media.resource import Resource
 from domain.kernel.ports import Outcome
 from domain.record.handlers import RecordHandlers
 from domain.record.record import D, Record
+from projections.log.executor import CommandExecutor
 from projections.record.queries import RecordQueries
 
 
@@ -87,8 +88,8 @@ class StandardRoutes(Generic[D]):
         @rules(respond=respond)
         @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.")
         @with_annotations(id=self.key)
-        async def delete_record(request: Request, id: Any, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
-            return await handlers.delete(self.resource.kind, id, invocation=request.invocation)
+        async def delete_record(request: Request, id: Any, executor: Service[CommandExecutor]) -> Outcome[Record[D]]:
+            return await executor.execute(self.resource.kind.delete.on(id), invocation=request.invocation)
 
         return self
 

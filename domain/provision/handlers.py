@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from uuid import UUID
 
 from domain.channel.profile import resources
@@ -30,12 +30,6 @@ Decide = Callable[[UUID, datetime], DecisionCommand[ProvisionInfo]]
 """Makes a decision on the Provision Info with this key, for a moment that it shows."""
 LoadStream = Callable[[str], Awaitable[AggregateRoot | None]]
 """Loads an aggregate by the name of its stream."""
-
-
-class ProvisionLookup(Protocol):
-    """Finds Provision Infos."""
-
-    async def of_event(self, event_id: UUID) -> ProvisionRow | None: ...
 
 
 @dataclass(frozen=True, slots=True)

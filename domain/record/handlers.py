@@ -87,8 +87,8 @@ class ArchiverStreamHandlers:
 
 
 class RecordHandlers:
-    """Registers, amends and deletes records. `unique_field` names the field of a 400 if its value belongs to another record.
-    Without it, that is a conflict."""
+    """Registers and amends records, and deletes those that own others. `unique_field` names the field of a 400 if its value
+    belongs to another record. Without it, that is a conflict."""
 
     def __init__(self, executor: Executor, records: RecordReader) -> None:
         self._executor = executor
@@ -120,10 +120,6 @@ class RecordHandlers:
     ) -> Outcome[Record[D]]:
         """Change the fields that `values` names."""
         return await self._execute(kind.amend.on(key, values).with_secrets(sealed), invocation, unique_field=unique_field)
-
-    async def delete(self, kind: type[Record[D]], key: Key, *, invocation: Invocation) -> Outcome[Record[D]]:
-        """Delete a record. Raises `InUse` if something links to it."""
-        return await self._executor.execute(kind.delete.on(key), invocation=invocation)
 
     async def delete_with_properties(
         self, kind: type[Record], key: Key, *, properties: type[CustomProperty], invocation: Invocation

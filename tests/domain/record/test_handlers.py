@@ -40,7 +40,7 @@ async def test_without_a_key_it_is_a_new_record(memory: Memory, handlers: Record
 async def test_with_a_key_it_is_new_or_changed_or_made_again(memory: Memory, handlers: RecordHandlers) -> None:
     for name in ("Hall", "Great Hall"):
         await handlers.register(Room, {"name": name}, key=KEY, invocation=ME)
-    await handlers.delete(Room, KEY, invocation=ME)
+    await memory.executor.execute(Room.delete.on(KEY), invocation=ME)
     outcome = await handlers.register(Room, {"name": "Hall"}, key=KEY, invocation=ME)
     assert (outcome.aggregate.details.name, outcome.position) == ("Hall", 4)
     assert memory.topics == ["room.registered", "room.amended", "room.deleted", "room.restored"]
@@ -67,7 +67,7 @@ async def test_a_value_that_is_taken_is_a_conflict_or_blamed_on_its_field(memory
     made = await handlers.register(Category, {"name": "Other", "label": "other"}, invocation=ME)
     with pytest.raises(Malformed, match="label: is already used by another category"):
         await handlers.amend(Category, made.aggregate.key, values={"label": "news"}, unique_field="label", invocation=ME)
-    await handlers.delete(Category, KEY, invocation=ME)
+    await memory.executor.execute(Category.delete.on(KEY), invocation=ME)
     await handlers.amend(Category, made.aggregate.key, values={"label": "news"}, unique_field="label", invocation=ME)
 
 
