@@ -16,17 +16,17 @@ Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 CONNECTION: Final = "medialedger.connection"
-"""In the scope's state: the guard of the connection."""
+"""The key of the connection's guard in the scope's state."""
 CLOSE: Final = "medialedger.close"
-"""In the scope's extensions: a function that closes the connection at once."""
+"""The key, in the scope's extensions, of a function that closes the connection at once."""
 LONG_BODY: Final = "medialedger.long-body"
-"""In the scope's extensions: a function after which the request's body may take any time, as long as data arrives. The request is
-carried out to its end if its body is complete when the client disconnects."""
+"""The key, in the scope's extensions, of a function after which the request's body may take any time, as long as data arrives. The
+request is carried out to its end if its body is complete when the client disconnects."""
 LINGER: Final = "medialedger.linger"
-"""In the scope's extensions: a function that closes the connection if the rest of the body is not wanted. What still arrives is
-dropped for a moment, so that the client receives the response."""
+"""The key, in the scope's extensions, of a function that closes the connection if the rest of the body is not wanted. Data that
+still arrive are dropped for a moment, so that the client receives the response."""
 REASON: Final = "medialedger.reason"
-"""In the scope's extensions: a function that sets the reason phrase in the status line of the request's response."""
+"""The key, in the scope's extensions, of a function that sets the reason phrase in the status line of the response."""
 
 
 class Guard(Protocol):

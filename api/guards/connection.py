@@ -128,7 +128,7 @@ class GuardedConnection(asyncio.Protocol):
         self._client: str | None = None
         """The client of the request that runs, if a trusted proxy names it."""
         self._refusal: tuple[int, str] | None = None
-        """What the parser has found."""
+        """The status and the detail of the refusal that ended the parsing."""
         self._refused_at: float | None = None
         self.has_ended = False
         """True if the client sends nothing more, or has disconnected."""

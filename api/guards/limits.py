@@ -28,22 +28,22 @@ class ConnectionLimits:
     url: int = 16 * 1024
     headers: int = 100
     head: int = 64 * 1024
-    """All of the request's head; of a chunked body's trailer section as well."""
+    """The size of a request's head, and that of the trailer section of a chunked body."""
     head_seconds: float = 10
-    """From the opening of the connection, or from the first byte of a later request, until the head is complete."""
+    """The time until the head is complete. It begins when the connection is opened, or with the first byte of a later request."""
     pause_seconds: float = 30
-    """Without a byte of a body that the server waits for."""
+    """The time without a byte of a body that the server waits for."""
     body_seconds: float = 300
-    """For the whole body, unless the endpoint says that it may take any time."""
+    """The time of the whole body, unless the endpoint says that it may take any time."""
     idle_seconds: int = 75
-    """Between two requests. Longer than the proxies and clients in front keep a connection that nobody uses: whoever closes first
-    resets what the other side sends at that moment, and a POST is not repeated then."""
+    """The time between two requests. It is longer than the proxies and clients in front keep a connection that nobody uses:
+    whoever closes first resets what the other side sends at that moment, and a POST is not repeated then."""
     crowded_idle_seconds: float = 5
-    """The same while more than half of the connections are open."""
+    """The time between two requests while more than half of the connections are open."""
     taken: int = 32 * 1024
-    """What a client takes at least of a response within `pause_seconds`."""
+    """The bytes of a response that a client must take within `pause_seconds`."""
     unsent: int = 64 * 1024 * 1024
-    """Of what was written for all clients and not taken."""
+    """The bytes that may be written for all clients and not taken yet."""
     connections: int = 10_000
     per_address: int = 2_000
     """Connections, and requests under way that trusted proxies have passed on for the address."""
@@ -57,7 +57,7 @@ class Connection(Protocol):
         ...
 
     def answer_last(self) -> None:
-        """Close the connection after the response that is under way."""
+        """Close the connection after the response that is under way, or after the next one if that has begun."""
         ...
 
     def give_up(self) -> None:

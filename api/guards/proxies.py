@@ -48,7 +48,7 @@ def forwarded_scheme(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def share_of(address: str) -> str:
-    """What counts as one address where several share something: of IPv6 its network of 64 bits, all of which one customer has."""
+    """Return the address that limits per address count by. For IPv6 that is its network of 64 bits, which one customer has."""
     if ":" not in address:
         return address
     parsed = _parsed(address)

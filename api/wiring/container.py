@@ -32,7 +32,7 @@ class Container:
         self._given: dict[Any, Any] = {Container: self}
         self._made: dict[Any, Any] = {}
         self._chain: list[Any] = []
-        """What is being made, each for the one before it."""
+        """The services under construction, each of which is made for the one before it."""
 
     def give(self, kind: Any, service: Any) -> None:
         """Hand in the object of this type, instead of what would make one."""
