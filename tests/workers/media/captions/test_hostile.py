@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import resource
 from collections.abc import Callable
+from multiprocessing.queues import Queue
 from random import Random
 from re import compile as regex
 from typing import Final
@@ -101,7 +102,12 @@ CORPUS: Final[dict[str, Callable[[], bytes]]] = {
 }
 
 
-def _convert(name: str, given: multiprocessing.Queue[str]) -> None:
+_PROCESSES: Final = multiprocessing.get_context("forkserver")
+"""Forks from a process without threads: a fork of the process of the tests could inherit a lock that nobody releases."""
+_PROCESSES.set_forkserver_preload([__name__])
+
+
+def _convert(name: str, given: Queue[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_BYTES + 512 * 1024 * 1024,) * 2)
     try:
@@ -114,9 +120,8 @@ def _convert(name: str, given: multiprocessing.Queue[str]) -> None:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_it_ends_with_a_sentence_or_in_clean_cues(name: str) -> None:
-    forked = multiprocessing.get_context("fork")
-    given: multiprocessing.Queue[str] = forked.Queue()
-    process = forked.Process(target=_convert, args=(name, given))
+    given: Queue[str] = _PROCESSES.Queue()
+    process = _PROCESSES.Process(target=_convert, args=(name, given))
     process.start()
     kind, _, text = given.get(timeout=300).partition("\n")
     process.join(60)
