@@ -14,8 +14,8 @@ import uvloop
 
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, middle
-from tests.workers.job.composing import event, item, playlist
-from tests.workers.job.packaging import run
+from tests.support.packages import run
+from tests.support.sources.playlists import event, item, playlist
 from workers.adapters.ffmpeg import find
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -1,7 +1,7 @@
 """The job engine as it runs in production: worker processes of the command line on one database, and jobs submitted here or over
 HTTP.
 
-The workflow is one of `tests/plugins`, which all other processes find as an installed plugin.
+The workflow is one of `tests/support/plugins`, which all other processes find as an installed plugin.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from domain.record.kinds.setting import Setting
 from domain.record.record import RegisterRecord
 from projections.job.queue import JobNumberSequence
 from projections.log.reader import HEAD
-from tests.plugins.engine_probes import NOOP
+from tests.support.plugins.engine_probes import NOOP
 from workers.job.registry import Registry
 
 CLIENT = "admin"

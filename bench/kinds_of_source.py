@@ -28,13 +28,13 @@ import uvloop
 
 from bench.report import middle
 from bench.source_kinds import BY_NAME, KINDS, Kind, even
-from tests.sources import films
-from tests.sources.films import Form
-from tests.sources.measure import picture, sound
-from tests.workers.job.composing import event, item, playlist
-from tests.workers.job.hosting import Listener
-from tests.workers.job.origin import Origin
-from tests.workers.job.packaging import Results, run
+from tests.support.origin import Origin
+from tests.support.packages import Results, run
+from tests.support.sources import films
+from tests.support.sources.films import Form
+from tests.support.sources.measure import picture, sound
+from tests.support.sources.playlists import event, item, playlist
+from tests.support.step_hosts import Listener
 from workers.adapters.ffmpeg import find
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

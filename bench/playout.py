@@ -21,8 +21,8 @@ from bench.ground import Ground
 from bench.report import Result, Table, Target, middle
 from domain.channel.encoding import EncoderPlan, PointPlan
 from domain.channel.streaming_options import encoder_options
-from tests.workers.job.counted import film
-from tests.workers.playout.memory import Shelf
+from tests.support.playout import Shelf
+from tests.support.sources.numbered_frames import film
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.sources import EncoderSources
 from workers.adapters.ffmpeg import find

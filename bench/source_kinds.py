@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.sources import films
-from tests.sources.captioned import Line21, captioned, triples
-from tests.sources.films import (
+from tests.support.sources import films
+from tests.support.sources.captioned import Line21, captioned, triples
+from tests.support.sources.films import (
     AAC,
     AC3,
     CHANGES,
@@ -30,7 +30,7 @@ from tests.sources.films import (
     ffmpeg,
     flashing,
 )
-from tests.workers.job.counted import probed
+from tests.support.sources.numbered_frames import probed
 
 _SECONDS: Final = 8.0
 _ROUNDS: Final = 3

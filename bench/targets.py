@@ -16,7 +16,7 @@ from typing import Any
 from bench.ground import Ground
 from bench.report import Result, Table, Target, middle
 from bench.upload_servers import PASSWORD, USER
-from tests.s3 import KEY, SECRET, client, serving, versitygw
+from tests.support.s3 import KEY, SECRET, client, serving, versitygw
 from workers.ports.buckets import BucketAddress
 
 MIB = 1024 * 1024

@@ -31,11 +31,11 @@ from faults.media_stage import MediaStage
 from faults.surroundings import SmallDisk
 from projections.audit.verify import verify
 from projections.job.queue import JobNumberSequence
-from tests.s3 import REMEDY, new_bucket, serving, versitygw
-from tests.workers.job.composing import event, item, playlist, source
-from tests.workers.job.counted import numbers
-from tests.workers.job.engine import Engine
-from tests.workers.job.packaging import run
+from tests.support.engine import Engine
+from tests.support.packages import run
+from tests.support.s3 import REMEDY, new_bucket, serving, versitygw
+from tests.support.sources.numbered_frames import numbers
+from tests.support.sources.playlists import event, item, playlist, source
 from workers.job.protocol import StepFailure
 from workers.job.registry import builtin
 from workers.job.step_process_pool import StepProcessPool

@@ -24,7 +24,7 @@ import httpx
 
 from faults.findings import markdown
 from projections.kernel.sizes import MIB
-from tests.e2e.product import migrated_home, products
+from tests.support.product import migrated_home, products
 
 NAME: Final = "floods"
 MEANING: Final = "large jobs and Events, lists without a key, unread responses, endless heads; memory and the time of /livez"

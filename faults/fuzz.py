@@ -29,10 +29,9 @@ from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import core, prepare
 from api.wiring.siblings import Alone, Siblings
 from faults.mutations import CPIX, PSKC, Mutator
-from tests.api.speke.cpix.given import DOCUMENTS
-from tests.api.speke.cpix.test_encryption import certificate
-from tests.conftest import assembled, introduce
-from tests.wired import services
+from tests.support.application import assembled, introduce
+from tests.support.cpix.keys import DOCUMENTS, certificate
+from tests.support.services import services
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient

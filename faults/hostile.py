@@ -24,7 +24,7 @@ from faults.floods import MEMORY, Watch
 from faults.hostile_side import SLOW
 from faults.surroundings import SmallDisk
 from faults.verdict import percentile
-from tests.e2e.product import products
+from tests.support.product import products
 
 NAME: Final = "hostile"
 MEANING: Final = "ill receivers, slow connections, searches, large jobs and a full disk at once, next to healthy work"

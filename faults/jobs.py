@@ -21,7 +21,7 @@ from faults.jobs_stage import LEASE, JobStage
 from faults.jobs_verdict import Verdict, judge
 from projections.audit.verify import verify
 from projections.consumers.leases import LEASE as SHARE
-from tests.s3 import REMEDY, new_bucket, serving, versitygw
+from tests.support.s3 import REMEDY, new_bucket, serving, versitygw
 
 NAME: Final = "jobs"
 MEANING: Final = "jobs whose engine is killed, frozen and restarted, with Kafka and without"

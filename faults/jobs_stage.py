@@ -1,5 +1,5 @@
 """The job engine under test: two processes each of the API, the controller, the scheduler and the step runners, and two that are
-both controllers and step runners, with the workflows of `tests/plugins`."""
+both controllers and step runners, with the workflows of `tests/support/plugins`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 
 from faults.processes import Supervised
 from faults.stage import EACH, Stage
-from tests.platform.waiting import ROOT
-from tests.s3 import client
+from tests.support.s3 import client
+from tests.support.waiting import ROOT
 from workers.ports.buckets import BucketAddress
 
 LEASE: Final = 4

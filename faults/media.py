@@ -24,8 +24,8 @@ from faults.media_load import CLIENT, MediaLoad, MediaTally, readable, streamed
 from faults.media_stage import MediaStage
 from faults.media_verdict import AssetSeen, EventSeen, Evidence, Kind, State, assets_of, judge
 from projections.audit.verify import verify
-from tests.s3 import REMEDY, new_bucket, serving, versitygw
-from tests.workers.job.origin import Origin
+from tests.support.origin import Origin
+from tests.support.s3 import REMEDY, new_bucket, serving, versitygw
 from workers.ports.buckets import BucketAddress
 
 NAME: Final = "media"

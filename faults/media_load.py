@@ -13,7 +13,7 @@ from typing import Any, Final
 from faults.asking import Answered, Asking
 from faults.authors import Act, Authors
 from faults.stage import KEY
-from tests.workers.job.counted import tool
+from tests.support.sources.numbered_frames import tool
 
 CLIENT: Final = "admin"
 SIZE: Final = 64

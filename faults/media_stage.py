@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from faults.jobs_stage import JobStage
 from faults.stage import EACH
-from tests.s3 import client
+from tests.support.s3 import client
 from workers.adapters.s3_bucket import S3Bucket
 from workers.job.bucket_workspaces import BucketWorkspaces
 from workers.job.inputs import Inputs

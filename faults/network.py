@@ -24,7 +24,7 @@ from psycopg.conninfo import make_conninfo
 from domain.kernel.errors import Unavailable
 from faults.findings import markdown
 from projections.kernel.database.database import Database
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 NAME: Final = "network"

@@ -20,8 +20,8 @@ from faults.on_air_stage import AirStage
 from faults.patience import waited
 from faults.processes import Supervised
 from faults.stage import EACH
-from tests.workers.encoders.receiver import Receiver, receiving
-from tests.workers.job.counted import film, numbers, probed
+from tests.support.receiver import Receiver, receiving
+from tests.support.sources.numbered_frames import film, numbers, probed
 
 NAME: Final = "playout"
 MEANING: Final = "a playlist on the air whose workers and encodes fail: each frame that arrived, compared with the clock"

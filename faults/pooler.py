@@ -18,7 +18,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from faults.findings import markdown
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.embedded_postgres.account import server_account
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 
 READY = 300.0
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG

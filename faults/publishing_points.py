@@ -23,7 +23,7 @@ import aiohttp
 from aiohttp import web
 
 from faults.processes import end_with_parent
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 
 HOST: Final = "127.0.0.1"
 POINTS: Final = 2

@@ -29,9 +29,9 @@ from faults.patience import waited
 from faults.pushes_verdict import AFTER_EVENT, Evidence, Kind, Stop, Taken, judge
 from faults.stage import EACH, KEY
 from projections.audit.verify import verify
-from tests.contract.target.stages import serving
-from tests.workers.pushes.live_origin import LiveOrigin, live_origin
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from tests.support.live_origin import LiveOrigin, live_origin
+from tests.support.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from tests.support.targets.stages import serving
 
 NAME: Final = "pushes"
 MEANING: Final = "live publications whose pushers are killed and frozen, and whose receivers fail, with Kafka and without"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import cast
 from uuid import UUID
 
-from tests.link import Link
+from tests.support.link import Link
 from workers.webhook.sender.attempt import signatures
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)

@@ -16,7 +16,7 @@ from faults.stage import Servers, Stage
 from projections.consumers.leases import LEASE
 from projections.log.commit_notifier import CHANNEL
 from projections.webhook import keys as deliveries
-from tests.link import Link
+from tests.support.link import Link
 
 
 @dataclass(frozen=True, slots=True)

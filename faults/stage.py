@@ -27,10 +27,10 @@ from faults.surroundings import SmallDisk, faked_clock
 from projections.kernel.database.connection import limited
 from projections.log.reader import HEAD
 from projections.webhook.keys import CHANNEL
-from tests.e2e.product import kill_postgres
-from tests.link import Link
-from tests.platform.waiting import ROOT
-from tests.standby import Replicated
+from tests.support.link import Link
+from tests.support.product import kill_postgres
+from tests.support.standby import Replicated
+from tests.support.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 
 KEY = "the-admin-key-of-the-fault-matrix"

@@ -18,10 +18,10 @@ from domain.destination.targets import Target
 from faults.media_stage import MediaStage
 from faults.processes import Supervised
 from faults.stage import EACH
-from tests.contract.target.facebook_server import FacebookServer
-from tests.contract.target.stages import Stage, in_bucket, in_directory, in_ssh, on_facebook, on_web, on_youtube
-from tests.contract.target.wire import Wire
-from tests.contract.target.youtube_server import YouTubeServer
+from tests.support.targets.facebook_server import FacebookServer
+from tests.support.targets.stages import Stage, in_bucket, in_directory, in_ssh, on_facebook, on_web, on_youtube
+from tests.support.targets.wire import Wire
+from tests.support.targets.youtube_server import YouTubeServer
 from workers.adapters.targets import facebook_upload, s3, sftp, youtube_upload
 
 _RATE: Final = 24e6

@@ -10,10 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from hashlib import sha256
 from importlib.util import find_spec
 from io import StringIO
 from ipaddress import ip_network
@@ -26,51 +22,29 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import integers
-from prometheus_client import CollectorRegistry
 
 from api.cli.run.limits import collect_seldom
 from api.http.app import Application
-from api.kernel.app import build as build_application
 from api.kernel.log import RequestLog
 from api.wiring.core import Core, core
-from api.wiring.services import ROUTES, authenticate
-from domain.client.aggregate import NewKey
-from domain.client.commands import RegisterClient
-from domain.kernel.encryption import KeyedHash
-from domain.kernel.ports import Invocation
-from projections.log.idempotency import IdempotencyRecords
-from tests.distribution import pytest_collection_modifyitems as pytest_collection_modifyitems
-from tests.kafka import kafka as kafka
-from tests.kafka import topics_prefix as topics_prefix
-from tests.kept_database import KeptDatabases
-from tests.listed_statuses import ListedStatuses
-from tests.postgres import database_url as database_url
-from tests.postgres import migrated as migrated
-from tests.postgres import migrated_template as migrated_template
-from tests.postgres import postgres as postgres
-from tests.programs import pytest_terminal_summary as pytest_terminal_summary
-from tests.wired import services
+from tests.support.application import assembled, introduce
+from tests.support.clock import HandClock
+from tests.support.databases import KeptDatabases
+from tests.support.distribution import pytest_collection_modifyitems as pytest_collection_modifyitems
+from tests.support.kafka import kafka as kafka
+from tests.support.kafka import topics_prefix as topics_prefix
+from tests.support.postgres import database_url as database_url
+from tests.support.postgres import migrated as migrated
+from tests.support.postgres import migrated_template as migrated_template
+from tests.support.postgres import postgres as postgres
+from tests.support.programs import pytest_terminal_summary as pytest_terminal_summary
+from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 
-pytest_plugins = ["tests.long_forms", "tests.processes"]
+pytest_plugins = ["tests.support.long_forms", "tests.support.processes"]
 
 _OWN_FOLDER = pytest.StashKey[str]()
-NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
-
-
-class HandClock:
-    """A clock that stands still until a test moves it."""
-
-    def __init__(self, now: datetime = NOON) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **by: float) -> None:
-        self.now += timedelta(**by)
-
 
 settings.register_profile("any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", settings.get_profile("any machine"), derandomize=False, max_examples=500)
@@ -180,41 +154,6 @@ async def second(database_url: str, migrated: tuple[str, str | None], clock: Han
         yield wired
     finally:
         await wired.stop()
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Somebody with a key, and the product in reach."""
-
-    http: httpx.AsyncClient
-    name: str
-    key: str
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"API-KEY": self.key}
-
-
-async def introduce(wired: Core, name: str, *roles: str) -> str:
-    """Register a client; its key."""
-    key = f"key-of-{name}"
-    new = NewKey(f"{name}-1", sha256(key.encode()).hexdigest())
-    await wired.executor.execute(RegisterClient(name, roles, new), invocation=Invocation.by("system"))
-    wired.directory.invalidate()
-    return key
-
-
-def assembled(inner: Core, services: dict[Any, object], *, request_log: RequestLog, registry: CollectorRegistry) -> Application:
-    """The web on top of the rest, as the product has it; an unlisted status fails the test."""
-    return build_application(
-        ROUTES,
-        services,
-        authenticate=partial(authenticate, inner.directory),
-        idempotency=IdempotencyRecords(inner.database, inner.streams),
-        fingerprint=KeyedHash(bytes(32)),
-        registry=registry,
-        request_log=ListedStatuses(request_log),
-    )
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from domain.kernel.clock import system_clock
 from domain.kernel.encryption import KeyedHash
 from projections.log.idempotency import IdempotencyRecords
 from tests.api.serving import NO_FILES
-from tests.conftest import introduce
-from tests.wired import services
+from tests.support.application import introduce
+from tests.support.services import services
 from workers.adapters.outbound_http import GuardedClient
 
 

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from api.kernel.log import RequestLog
 from api.wiring.core import Core
-from tests.conftest import assembled, introduce
-from tests.wired import services
+from tests.support.application import assembled, introduce
+from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 

@@ -12,7 +12,7 @@ from api.http.headers import CREDENTIALS
 from api.http.routing import Route
 from api.wiring.core import Core
 from tests.api.test_permissions import ask, declared
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 NOT_STORED = ("/api/client/", "/api/audit/", "/api/log/", "/api/webhook/", "/api/webook/", "/api/contentkey/", "/engine/")
 """Where these paths begin nothing is kept, not even by the browser of the caller."""

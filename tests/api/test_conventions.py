@@ -16,7 +16,8 @@ from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.kernel.clock import iso, to_milliseconds
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, logged, patch, replace, version_of
-from tests.conftest import HandClock, introduce
+from tests.support.application import introduce
+from tests.support.clock import HandClock
 
 LISTS = [spec for spec in routes_of(ROUTES) if spec.lists]
 

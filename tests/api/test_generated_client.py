@@ -19,7 +19,7 @@ import pytest
 
 from tests.api.product_thread import ProductThread
 from tests.docs.following import Page
-from tests.postgres import empty
+from tests.support.postgres import empty
 
 PACKAGE: Final = "generated_client"
 _WORDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])| ")

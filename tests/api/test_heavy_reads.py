@@ -14,7 +14,7 @@ from api.wiring.core import Core
 from projections.kernel.database.database import Database
 from projections.kernel.database.readers import Pressure
 from tests.api.asking import add
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 READERS = 9
 WAITING = """

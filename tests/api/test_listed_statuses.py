@@ -1,5 +1,5 @@
 """Every operation lists the statuses that it can give, and no other. That none is missing is compared in every test of the
-product, in `tests/listed_statuses.py`; that each listed one can come is asked here, of each operation."""
+product, in `tests/support/listed_statuses.py`; that each listed one can come is asked here, of each operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.api.asking import UNKNOWN, add_profile, add_room, put_tag
 from tests.api.media.owners import OWNERS
 from tests.api.test_hostile_input import address, ids, wrapped
 from tests.api.valid_bodies import CLIP, VALID
-from tests.listed_statuses import LISTED, UnlistedStatus
+from tests.support.listed_statuses import LISTED, UnlistedStatus
 
 __all__ = ["ids"]
 

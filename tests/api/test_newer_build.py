@@ -8,7 +8,7 @@ import httpx
 
 from api.wiring.core import Core
 from projections.log.statement import LogRow, WriteSet
-from tests.projections.feeding import event
+from tests.support.feeding import event
 
 PATCH = {"content-type": "application/json-patch+json"}
 

@@ -12,7 +12,7 @@ from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.client.roles import Role
 from tests.api.asking import UNKNOWN, assert_problem, engine_error, last
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 OPEN = "open"
 READ = frozenset({"viewer", "operator", "auditor", "admin"})

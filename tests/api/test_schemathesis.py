@@ -26,8 +26,8 @@ from api.wiring.services import ROUTES
 from domain.client.names import SEGMENTS
 from tests.api.product_thread import ProductThread
 from tests.domain.channel.texts_given import FLOW, PROFILE
-from tests.listed_statuses import LISTED
-from tests.postgres import empty
+from tests.support.listed_statuses import LISTED
+from tests.support.postgres import empty
 
 OPERATIONS = sorted(
     f"{spec.method} {spec.documented_path}"

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright, expect
 
-from tests.platform.waiting import ROOT
-from tests.programs import program
+from tests.support.programs import program
+from tests.support.waiting import ROOT
 
 SWITCHES: Final = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

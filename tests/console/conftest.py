@@ -13,8 +13,8 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.console.browser import Visitor, chromium, picture, sign_in, violations, visitor
-from tests.e2e.product import Product, client, migrated_home, products
-from tests.platform.waiting import ROOT
+from tests.support.product import Product, client, migrated_home, products
+from tests.support.waiting import ROOT
 
 KEY = "the-admin-key-of-these-tests"
 Axe = Callable[[Page], Awaitable[None]]

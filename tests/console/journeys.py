@@ -15,8 +15,8 @@ import httpx
 from playwright.async_api import Download, Locator, Page, expect
 
 from domain.kernel.clock import system_clock
-from tests.forked import Forked
 from tests.projections.audit.sealed import verdict
+from tests.support.forks import Forked
 
 _FEW_MINUTES = 120
 

@@ -14,8 +14,8 @@ from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import downloaded, exports_as_table, seal, verifies_the_log_and_takes_it_away
 from tests.console.test_history import change, make
-from tests.e2e.product import Product, client
-from tests.projections.feeding import as_superuser
+from tests.support.feeding import as_superuser
+from tests.support.product import Product, client
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 

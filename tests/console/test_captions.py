@@ -10,9 +10,9 @@ from playwright.async_api import Page, expect
 
 from tests.console.conftest import Axe, Screenshot
 from tests.console.test_encrypted_playback import CODED, TONE, shown
-from tests.e2e.product import Product
-from tests.platform.waiting import until
-from tests.workers.job.counted import film
+from tests.support.product import Product
+from tests.support.sources.numbered_frames import film
+from tests.support.waiting import until
 
 SIZES = ((360, 740), (768, 1024), (1280, 800), (1920, 1080))
 GERMAN = "WEBVTT\n\n00:01.000 --> 00:03.000\nGuten Tag\n"

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
-from tests.e2e.product import Product
+from tests.support.product import Product
 
 
 def _origin(page: Page) -> str:

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Page, Route, StorageState, expect
 from tests.console.addresses import ADDRESSES, filled
 from tests.console.browser import WIDE, sign_in
 from tests.console.conftest import KEY
-from tests.e2e.product import Product, Products, client, migrated_home, products
+from tests.support.product import Product, Products, client, migrated_home, products
 
 OPENED: Final = {**ADDRESSES, "/": "/?hours=6", "/schedule": "/schedule"}
 SILENT: Final = 5000

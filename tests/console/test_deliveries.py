@@ -16,8 +16,8 @@ from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import finds_a_failed_delivery, resends
 from tests.console.test_jobs import failed_job
-from tests.e2e.product import Product
-from tests.platform.waiting import until
+from tests.support.product import Product
+from tests.support.waiting import until
 
 GONE = 410  # ends a delivery at once
 ANSWER = b"<b>no such hook</b>"

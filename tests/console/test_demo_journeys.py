@@ -32,7 +32,7 @@ from tests.console.journeys import (
     verifies_the_log_and_takes_it_away,
 )
 from tests.console.test_jobs import write_sound
-from tests.e2e.product import Product, client, products
+from tests.support.product import Product, client, products
 
 pytestmark = pytest.mark.long
 

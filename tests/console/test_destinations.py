@@ -12,8 +12,8 @@ from playwright.async_api import Browser, Page, Route, expect
 
 from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY
-from tests.e2e.product import Product
-from tests.platform.waiting import until
+from tests.support.product import Product
+from tests.support.waiting import until
 
 SECRET = "a-secret-that-nobody-sees"
 CONFIGURATION = '{"endpoint": "http://127.0.0.1:9", "bucket": "films", "accessKeyId": "id", "secretAccessKey": "s"}'

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Locator, Page, expect
 from tests.console.addresses import ADDRESSES, filled
 from tests.console.browser import sign_in, visitor
 from tests.console.conftest import KEY
-from tests.e2e.product import Product, client, migrated_home, products
+from tests.support.product import Product, client, migrated_home, products
 
 SIZES: Final = ((1440, 900), (1024, 768), (768, 1024), (390, 844))
 OPENED: Final = (

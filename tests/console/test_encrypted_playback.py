@@ -19,9 +19,9 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import sign_in, visitor
 from tests.console.conftest import KEY
-from tests.e2e.product import client, migrated_home, products
-from tests.platform.waiting import until
-from tests.workers.job.counted import film, tool
+from tests.support.product import client, migrated_home, products
+from tests.support.sources.numbered_frames import film, tool
+from tests.support.waiting import until
 
 WIDEVINE = "edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=8")

@@ -16,7 +16,7 @@ from domain.kernel.clock import iso, system_clock
 from tests.console.addresses import HOUR, LIVE
 from tests.console.browser import Visitor, sign_in, visitor
 from tests.domain.channel.texts_given import FLOW
-from tests.e2e.product import Product
+from tests.support.product import Product
 
 STOPPED: Final = 4
 DAY: Final = "2031-05-01"

@@ -18,8 +18,8 @@ from tests.console.conftest import KEY
 from tests.console.hostile_strings import HOSTILE_STRINGS
 from tests.console.test_deliveries import failed_webhook
 from tests.console.test_jobs import failed_job
-from tests.e2e.product import Product, client
-from tests.platform.waiting import ROOT, until
+from tests.support.product import Product, client
+from tests.support.waiting import ROOT, until
 
 START: Final = "2041-07-08T12:00:00Z"
 END: Final = "2041-07-08T13:00:00Z"

@@ -11,8 +11,8 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY, Axe
-from tests.e2e.product import Product
-from tests.platform.waiting import ROOT
+from tests.support.product import Product
+from tests.support.waiting import ROOT
 
 KIB = 1024
 HOSTILE = ("<img src=x onerror=\"document.title='broken in'\">", "\u202edesrever\u202d", "A" * 600, "{{7*7}}${7*7}")

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import goes_to_version, title_row
-from tests.e2e.product import Product
+from tests.support.product import Product
 
 BERLIN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\+[12]")
 

@@ -11,8 +11,8 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY
-from tests.e2e.product import Product
-from tests.platform.waiting import until
+from tests.support.product import Product
+from tests.support.waiting import until
 
 FAILED = 2
 

@@ -13,8 +13,8 @@ from playwright.async_api import Browser, Page, expect
 from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
 from tests.console.conftest import KEY, Axe
 from tests.console.journeys import finds_a_failed_job, retries_the_job
-from tests.e2e.product import Product
-from tests.platform.waiting import until
+from tests.support.product import Product
+from tests.support.waiting import until
 
 CLIENT = {"client": "admin"}
 HOSTILE = ("<img src=x onerror=alert(1)>", "‮desrever‭", "W" * 300, "{{7*7}}${7*7}", "'\"><svg onload=alert(1)>")

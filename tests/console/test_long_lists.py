@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.e2e.product import Product
+from tests.support.product import Product
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 MANY = 10_000

@@ -17,7 +17,7 @@ from tests.console.conftest import KEY
 from tests.console.hostile_strings import HOSTILE_STRINGS
 from tests.console.journeys import bar, goes_on_air_from_the_lane, marks_a_chapter, states_of, stops_and_sees_the_film
 from tests.e2e.on_air import Station
-from tests.e2e.product import Product
+from tests.support.product import Product
 
 MINUTE = timedelta(minutes=1)
 LIVE, SUSPENDED, STOPPED = 2, 3, 4

@@ -6,7 +6,7 @@ import httpx
 from playwright.async_api import Page, expect
 
 from tests.console.browser import Visitor
-from tests.e2e.product import Product
+from tests.support.product import Product
 
 
 def _order(http: httpx.Client, *, quiet: bool) -> None:

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page, Route, expect
 
 from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
 from tests.console.conftest import KEY
-from tests.e2e.product import Product
+from tests.support.product import Product
 
 DAY = "2031-05-01"
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"> \u202edesrever =1+1"

@@ -11,7 +11,7 @@ import yaml
 
 from api.cli.main import COMMANDS
 from api.wiring.settings import Settings
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 
 DOCKERFILE: Final = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE: Final[dict[str, Any]] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))

@@ -16,8 +16,8 @@ import yaml
 from api.cli.main import COMMANDS
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.settings import Settings
-from tests.platform.waiting import ROOT
-from tests.programs import program
+from tests.support.programs import program
+from tests.support.waiting import ROOT
 
 CHART: Final = ROOT / "deploy" / "helm" / "medialedger"
 SCHEMA: Final = json.loads((CHART / "values.schema.json").read_text())

@@ -16,10 +16,10 @@ import httpx
 import pytest
 import yaml
 
-from tests.e2e.product import Product, client, migrated_home, products
-from tests.platform.waiting import ROOT, until
-from tests.postgres import new_database
-from tests.programs import program
+from tests.support.postgres import new_database
+from tests.support.product import Product, client, migrated_home, products
+from tests.support.programs import program
+from tests.support.waiting import ROOT, until
 
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "medialedger.json"

@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.e2e.processes import children
-from tests.e2e.product import Product, migrated_home, products
-from tests.platform.waiting import ROOT, until
-from tests.programs import program
+from tests.support.product import Product, migrated_home, products
+from tests.support.programs import program
+from tests.support.waiting import ROOT, until
 
 NAME = "media.example"
 EXAMPLES = ROOT / "deploy" / "proxy"

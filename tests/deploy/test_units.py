@@ -11,7 +11,7 @@ import yaml
 from api.cli.main import COMMANDS
 from api.cli.run.supervisor import Place, patience
 from api.wiring.settings import Settings
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 from workers.adapters.embedded_postgres.server import QUIT_SECONDS, STOP_SECONDS
 
 SECONDS = Settings.from_env({}).shutdown_seconds

@@ -17,8 +17,8 @@ from zipfile import ZipFile
 import httpx
 import pytest
 
-from tests.platform.waiting import ROOT
-from tests.programs import not_run
+from tests.support.programs import not_run
+from tests.support.waiting import ROOT
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from domain.destination.targets import Target, parse_config
 from tests.architecture.sources import ROOT
-from tests.contract.target.stages import Memory, guarded, order, serving, source, uploaded
+from tests.support.targets.stages import Memory, guarded, order, serving, source, uploaded
 from workers.adapters.targets.known import KnownTargets
 from workers.ports.targets import PublishingTarget, TargetFailed
 

@@ -16,7 +16,7 @@ import pytest
 
 from projections.job.queue import JobNumberSequence
 from tests.architecture.sources import ROOT
-from tests.workers.job.engine import Engine, process
+from tests.support.engine import Engine, process
 from workers.job import registry
 from workers.job.context import StepContext
 

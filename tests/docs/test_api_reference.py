@@ -18,7 +18,7 @@ from domain.event.values import EventDetails, EventState, Mp4State
 from domain.job.values import JobState, Severity
 from domain.provision.values import ProvisionState
 from domain.record.kinds.setting import EngineSettings
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 from workers.job.registry import builtin
 from workers.webhook.callbacks.policy import JOB_STATUSES, TASK_STATUSES
 from workers.webhook.fanout import payload

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.product import Product, client, migrated_home, products
-from tests.npm_packages import npm_packages
-from tests.platform.waiting import ROOT
-from tests.programs import program
+from tests.support.npm_packages import npm_packages
+from tests.support.product import Product, client, migrated_home, products
+from tests.support.programs import program
+from tests.support.waiting import ROOT
 
 _PRINTED = """\
 found Cup final

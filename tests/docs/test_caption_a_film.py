@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.product import Product, client, migrated_home, products
-from tests.platform.waiting import ROOT, until
-from tests.programs import program
+from tests.support.product import Product, client, migrated_home, products
+from tests.support.programs import program
+from tests.support.waiting import ROOT, until
 from tests.workers.media.captions.test_tracks import MANIFEST, MASTER
 
 _PAGE = ROOT / "docs" / "how-to" / "caption-a-film.md"

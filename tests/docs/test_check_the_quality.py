@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.product import Product, client, migrated_home, products
-from tests.platform.waiting import ROOT, until
-from tests.programs import program
+from tests.support.product import Product, client, migrated_home, products
+from tests.support.programs import program
+from tests.support.waiting import ROOT, until
 from tests.workers.job.test_quality import faulty
 from workers.media.quality import Profile
 

@@ -13,7 +13,7 @@ from api.kernel.description import API
 from api.wiring.services import ROUTES
 from tests.architecture.sources import ROOT
 from tests.docs.following import Page
-from tests.programs import not_run
+from tests.support.programs import not_run
 
 PAGE = Page("generate-a-client.md")
 CONSOLE = ROOT / "console"

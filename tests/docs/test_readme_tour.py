@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.platform.waiting import ROOT, until
+from tests.support.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 _BLOCK = r"^```bash {}\n(.*?)^```$"

@@ -18,7 +18,7 @@ from docs.generate import PAGES, REFERENCE, words
 from domain.event.playback import StreamPlace, StreamProtocol
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.errors import Conflict, DomainError, FieldError, Malformed, NotFound, PreconditionFailed, Refused, Unavailable
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 
 _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,7 @@ from domain.event.values import EventState
 from projections.event.queries import EventQueries
 from tests.architecture.sources import ROOT
 from tests.docs.following import Page
-from tests.projections.feeding import do, event
+from tests.support.feeding import do, event
 
 
 def run(program: Path, *given: str) -> subprocess.CompletedProcess[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from api.wiring.core import Core
 from projections.audit.verify import verify
-from tests.platform.waiting import ROOT
-from tests.projections.feeding import as_superuser, event, room
+from tests.support.feeding import as_superuser, event, room
+from tests.support.waiting import ROOT
 
 _PAGE = ROOT / "docs" / "how-to" / "verify-the-log.md"
 

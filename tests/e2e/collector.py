@@ -11,7 +11,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.platform.waiting import until
+from tests.support.waiting import until
 
 
 class Seen:

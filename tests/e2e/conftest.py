@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.product import Products, products
-from tests.postgres import new_database
+from tests.support.postgres import new_database
+from tests.support.product import Products, products
 
 
 @pytest.fixture

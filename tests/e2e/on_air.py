@@ -12,8 +12,8 @@ import httpx
 
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
-from tests.platform.waiting import until
-from tests.workers.job.counted import tool
+from tests.support.sources.numbered_frames import tool
+from tests.support.waiting import until
 from workers.adapters.encoders.encode_command import BITS
 from workers.kernel.point_tokens import PointTokens
 

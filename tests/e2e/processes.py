@@ -13,8 +13,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 
-from tests.e2e.product import Product
-from tests.platform.waiting import until
+from tests.support.product import Product
+from tests.support.waiting import until
 
 _TRIES: Final = 200
 _INODE: Final = 9

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.product import Product, Products, client, migrated_home
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client, migrated_home
+from tests.support.waiting import until
 
 LISTS = {
     "events": "/api/event/",

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.product import Product, Products, migrated_home
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, migrated_home
+from tests.support.waiting import until
 
 CONNECTIONS = 1000
 LOW = 1024

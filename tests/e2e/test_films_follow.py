@@ -10,8 +10,8 @@ import pytest
 
 from tests.domain.channel.texts_given import FLOW
 from tests.e2e.on_air import Station
-from tests.e2e.product import Products, client, migrated_home
-from tests.platform.waiting import until
+from tests.support.product import Products, client, migrated_home
+from tests.support.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 LIVE, STOPPED = 2, 4

@@ -14,9 +14,9 @@ import pytest
 from deploy.kafka.broker import Broker
 from faults.receivers import Receiver
 from tests.e2e.on_air import Station, captured
-from tests.e2e.product import Product, Products, client, migrated_home
 from tests.e2e.test_webhooks import LOOPBACK, subscribe
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client, migrated_home
+from tests.support.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 LIVE, STOPPED = 2, 4

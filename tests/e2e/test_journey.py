@@ -17,8 +17,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.e2e.product import Product, Products, client, migrated_home, products
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client, migrated_home, products
+from tests.support.waiting import until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"

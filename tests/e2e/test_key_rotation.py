@@ -22,10 +22,10 @@ from faults.receivers import Receiver
 from tests.api.media.test_configuration_secrecy import CHANNEL_TEXT
 from tests.api.speke.documents import WIDEVINE, document_1
 from tests.e2e.processes import alive, children
-from tests.e2e.product import Product, Products, client
 from tests.e2e.test_webhooks import JSON_PATCH, all_arrived, due
-from tests.platform.waiting import until
-from tests.postgres import Logins, two_logins
+from tests.support.postgres import Logins, two_logins
+from tests.support.product import Product, Products, client
+from tests.support.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 XML = {"Content-Type": "application/xml"}

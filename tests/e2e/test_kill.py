@@ -25,10 +25,10 @@ from domain.kernel.mapper import EventMapper
 from projections.kernel.database.database import APP_ROLE, Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from tests.e2e.product import Product, Products, kill_postgres, migrated_home
 from tests.projections.log.conftest import Figures
 from tests.projections.log.conftest import figures as figures
 from tests.projections.log.helpers import until
+from tests.support.product import Product, Products, kill_postgres, migrated_home
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "the-admin-key-of-these-tests"

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.e2e.product import Product, Products, client, migrated_home
-from tests.postgres import Logins, two_logins
+from tests.support.postgres import Logins, two_logins
+from tests.support.product import Product, Products, client, migrated_home
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 KEY = "a-key-of-an-operator"

@@ -16,10 +16,10 @@ from domain.kernel.clock import iso, system_clock
 from tests.contract.encoder.ffmpeg_stage import children
 from tests.e2e.on_air import Station, captured, frame_numbers
 from tests.e2e.processes import alive
-from tests.e2e.product import Product, Products, client, migrated_home
-from tests.npm_packages import shaka_player
-from tests.platform.waiting import until
-from tests.programs import program
+from tests.support.npm_packages import shaka_player
+from tests.support.product import Product, Products, client, migrated_home
+from tests.support.programs import program
+from tests.support.waiting import until
 from tests.workers.job.theatre import Theatre
 
 KEY = "the-admin-key-of-these-tests"

@@ -19,8 +19,8 @@ import psycopg
 import pytest
 
 from domain.kernel.clock import iso, system_clock
-from tests.e2e.product import Product, Products, client
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client
+from tests.support.waiting import until
 from tests.workers.health.point_server import PointServer, answers, smil
 
 KEY = "the-admin-key-of-these-tests"

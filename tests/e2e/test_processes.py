@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from tests.e2e.processes import Caller, alive, children, fork_server
-from tests.e2e.product import Product, client, migrated_home, products
-from tests.platform.waiting import until
+from tests.support.product import Product, client, migrated_home, products
+from tests.support.waiting import until
 
 RATE = 2
 PATCH = "application/json-patch+json"

@@ -13,8 +13,8 @@ import pytest
 
 from faults.receivers import Receiver
 from tests.e2e.on_air import Station
-from tests.e2e.product import Product, Products, client, migrated_home
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client, migrated_home
+from tests.support.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from tests.e2e.product import Products
-from tests.platform.waiting import until
+from tests.support.product import Products
+from tests.support.waiting import until
 
 
 def test_workers_that_get_a_second_signal_do_not_wait(own_database: str, started: Products, tmp_path: Path) -> None:

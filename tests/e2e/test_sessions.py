@@ -16,11 +16,11 @@ from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.record.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import SMALL, children
-from tests.e2e.product import Product, Products
-from tests.projections.feeding import configured, do, event, record
-from tests.workers.encoders.receiver import Receiver, receiving
-from tests.workers.job.engine import once
-from tests.workers.session.memory import until
+from tests.support.engine import once
+from tests.support.feeding import configured, do, event, record
+from tests.support.product import Product, Products
+from tests.support.receiver import Receiver, receiving
+from tests.support.sessions import until
 from workers.session.worker import LEASE
 
 MAIN = UUID(int=101)

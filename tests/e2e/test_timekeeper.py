@@ -20,8 +20,8 @@ from pydantic_core import from_json
 
 from domain.kernel.clock import iso
 from faults.receivers import Behaviour, Receiver
-from tests.e2e.product import Product, Products, client
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client
+from tests.support.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 LOOPBACK = "127.0.0.0/8"

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from tests.e2e.collector import collector
-from tests.e2e.product import client, migrated_home, products
+from tests.support.product import client, migrated_home, products
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"

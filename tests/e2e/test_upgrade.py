@@ -17,9 +17,9 @@ import pytest
 from projections.event.view import EVENT_VIEW
 from projections.kernel.schema.builds import BUILD
 from tests.e2e.newer_build import newer_build
-from tests.e2e.product import Product, Products, client
-from tests.platform.waiting import until
-from tests.postgres import Logins, two_logins
+from tests.support.postgres import Logins, two_logins
+from tests.support.product import Product, Products, client
+from tests.support.waiting import until
 
 KEY = "a-key-of-an-operator"
 JSON_PATCH = {"content-type": "application/json-patch+json"}

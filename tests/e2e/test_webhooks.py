@@ -22,8 +22,8 @@ from pydantic_core import from_json
 from faults.processes import Supervised
 from faults.receivers import Behaviour, Receiver
 from projections.webhook.keys import delivery_id
-from tests.e2e.product import Product, Products, client, migrated_home
-from tests.platform.waiting import until
+from tests.support.product import Product, Products, client, migrated_home
+from tests.support.waiting import until
 
 KEY = "the-admin-key-of-these-tests"
 EVENTS = 10

@@ -9,8 +9,8 @@ from ipaddress import ip_network
 import pytest
 
 from faults.ill_receivers import IllReceivers
-from tests.conftest import NOON
 from tests.projections.log.helpers import until
+from tests.support.clock import NOON
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.outbound import OutboundFailed, OutboundRefused
 from workers.webhook.sender.attempt import result_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from faults.pushes_verdict import AFTER_STOP, SILENT, Evidence, Kind, Stop, Taken, judge
-from tests.workers.pushes.rtmp_receiver import since_arrival
+from tests.support.rtmp_receiver import since_arrival
 from tests.workers.webhook.sender.sending import until
 
 FINE = Evidence(

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.platform.waiting import ROOT
 from tests.projections.audit.sealed import VERIFIER, verdict
+from tests.support.waiting import ROOT
 
 _EXPORTS = ROOT / "tests" / "golden" / "exports"
 _KEY = (_EXPORTS / "key.txt").read_text().strip()

@@ -17,9 +17,9 @@ import pytest
 
 from api.cli.run import database
 from api.wiring.settings import Settings
-from tests.initialised import copied
-from tests.initialised import initialised as initialised
-from tests.platform.waiting import first_line, python, until
+from tests.support.postgres_homes import copied
+from tests.support.postgres_homes import initialised as initialised
+from tests.support.waiting import first_line, python, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError, server
 from workers.adapters.embedded_postgres.roles import is_unchanged
 from workers.adapters.system_account import user_name

@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import hear_ignored_signals
 from tests.e2e.processes import alive
-from tests.forked import Forked
-from tests.platform.waiting import first_line, until
+from tests.support.forks import Forked
+from tests.support.waiting import first_line, until
 from workers.kernel.fork_server import next_start
 
 NUMBERS = """

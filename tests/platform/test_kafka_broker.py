@@ -13,8 +13,8 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 from deploy.kafka.broker import Broker, BrokerError
 from deploy.kafka.jars import KafkaUnavailable, jars
-from tests.kafka import answering
-from tests.platform.waiting import first_line, python, until
+from tests.support.kafka import answering
+from tests.support.waiting import first_line, python, until
 
 STARTER = """
 import sys, signal

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 
 _TESTS = """
 import os
@@ -75,7 +75,7 @@ def pytest_of(folder: Path, *arguments: str, **files: str) -> subprocess.Complet
         "pytest",
         "--processes=2",
         "-p",
-        "tests.processes",
+        "tests.support.processes",
         "-p",
         "no:cacheprovider",
         "-rs",

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from api.cli.run.home import create_home
-from tests.initialised import copied
-from tests.initialised import initialised as initialised
+from tests.support.postgres_homes import copied
+from tests.support.postgres_homes import initialised as initialised
 from workers.adapters.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresError
 from workers.adapters.embedded_postgres.account import SYSTEM_USER, make_private_directory
 from workers.adapters.system_account import AccountError, grant_traversal, system_account

@@ -18,8 +18,8 @@ import pytest
 from api.cli.run.home import lock_home
 from api.kernel.shell_access import ShellKeys, announce, running_product, withdraw
 from api.wiring.startup import StartError
-from tests.platform.waiting import ROOT
-from tests.programs import not_run
+from tests.support.programs import not_run
+from tests.support.waiting import ROOT
 from workers.adapters.step_account import step_account
 
 URL = "http://127.0.0.1:1"

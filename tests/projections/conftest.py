@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from api.wiring.core import Core
-from tests.conftest import HandClock
-from tests.kept_database import KeptDatabases
+from tests.support.clock import HandClock
+from tests.support.databases import KeptDatabases
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from domain.event.values import EventState, Trigger
 from domain.kernel.cause import Cause
 from domain.record.kinds.room import Room
 from projections.audit.queries import AuditedEvent, AuditQueries, EntryFilter
-from tests.projections.feeding import do, room
+from tests.support.feeding import do, room
 
 KEY = UUID(int=1)
 HALL = UUID(int=11)

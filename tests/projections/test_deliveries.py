@@ -30,9 +30,9 @@ from projections.webhook.store import (
     Place,
     QueueRequest,
 )
-from tests.projections.feeding import do
 from tests.projections.rows_read import counting
 from tests.projections.webhook.finishing import finishing
+from tests.support.feeding import do
 
 MEMBER = UUID(int=77)
 HOOK, OTHER, CALLBACK = UUID(int=1), UUID(int=2), UUID(int=24)

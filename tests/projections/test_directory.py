@@ -17,8 +17,8 @@ from domain.client.commands import RegisterClient
 from domain.client.names import DEMO_LOADER
 from projections.client.directory import FRESH, ClientDirectory
 from projections.kernel.database.database import Database
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import do
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import do
 
 OLD, NEW = "mlk_old", "mlk_new"
 

@@ -16,8 +16,8 @@ from domain.event.events import Rescheduled
 from domain.event.values import EventState
 from domain.kernel.command import Command
 from projections.event.due import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import do, event
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import do, event
 
 START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
 TICK = timedelta(microseconds=1)

@@ -23,8 +23,8 @@ from projections.event.filters import ORDER_COLUMNS, EventFilter
 from projections.event.queries import EventQueries
 from projections.kernel.database.page import Window
 from projections.record.queries import LinkUsers
-from tests.conftest import HandClock
-from tests.projections.feeding import configured, do, event, record, room, tag
+from tests.support.clock import HandClock
+from tests.support.feeding import configured, do, event, record, room, tag
 
 NINE = datetime(2031, 6, 1, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

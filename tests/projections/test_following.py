@@ -22,8 +22,8 @@ from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import HEAD, head, read
 from projections.record.queries import LinkUsers
-from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import event
 from tests.workers.following import followed
 
 ROUNDS = 16

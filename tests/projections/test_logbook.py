@@ -14,7 +14,7 @@ from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed
 from projections.kernel.database.database import APP_ROLE
 from projections.log.idempotency import IdempotencyRecords
 from projections.log_store.log_store import Level, Logbook, LogEntry, LogFilter
-from tests.conftest import NOON, HandClock
+from tests.support.clock import NOON, HandClock
 
 SECOND = timedelta(seconds=1)
 

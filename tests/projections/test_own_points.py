@@ -15,7 +15,7 @@ from api.wiring.core import Core
 from projections.publishing_point.own_points import LostRecordings, OwnPoints, StoredPointOwners
 from projections.publishing_point.points import ChannelPointsReader, Orderers
 from projections.record.queries import RecordQueries
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 OWN = "http://own.test/origin/live/"
 PRE_LIVE, LIVE_UNPUBLISHED, LIVE_PUBLISHED, STOPPED = 0, 1, 2, 4

@@ -13,9 +13,9 @@ from domain.record.kinds.tag import Tag
 from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.record.queries import RecordQueries
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import do, room, table, tag
 from tests.projections.rows_read import counting
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import do, room, table, tag
 
 
 def queries_of(inner: Core) -> RecordQueries:

@@ -17,7 +17,7 @@ from domain.kernel.mapper import EventMapper
 from domain.record.kinds.category import Category
 from projections.audit.replay import Replay, Replayed
 from projections.kernel.schema.view import View
-from tests.projections.feeding import as_superuser, do, event, record, room, tag
+from tests.support.feeding import as_superuser, do, event, record, room, tag
 
 
 @pytest.fixture

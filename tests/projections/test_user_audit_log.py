@@ -12,8 +12,8 @@ from projections.audit.user_audit_log import UserAuditLog
 from projections.kernel.database.page import Page
 from projections.log.reader import read
 from projections.log_store.log_store import Level, LogEntry, LogFilter
-from tests.conftest import introduce
-from tests.projections.feeding import as_superuser, event, room
+from tests.support.application import introduce
+from tests.support.feeding import as_superuser, event, room
 
 TICK = timedelta(milliseconds=1)
 FAR = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC))

@@ -16,7 +16,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Trigger
 from projections.audit.verify import Verification, verify
-from tests.projections.feeding import as_superuser, do, event, room
+from tests.support.feeding import as_superuser, do, event, room
 
 VALID = Verification(True, 6)
 

@@ -28,8 +28,8 @@ from projections.client.view import CLIENT_VIEW
 from projections.event.view import EVENT_VIEW, search_text
 from projections.kernel.database.arrays import bigints, booleans, byte_strings, instants, texts, uuids
 from projections.kernel.schema.view import View
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import configured, do, event, record, room, table, tag
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import configured, do, event, record, room, table, tag
 
 LATER = NOON + timedelta(hours=1)
 

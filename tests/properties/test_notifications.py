@@ -24,9 +24,9 @@ from domain.record.record import Record, RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.log.executor import CommandExecutor
 from projections.log.reader import head
-from tests.conftest import NOON
 from tests.properties.histories import event_commands
 from tests.properties.test_views import afresh
+from tests.support.clock import NOON
 from tests.workers.webhook.feeding import fed
 
 EVENTS = [UUID(int=number) for number in (1, 2)]

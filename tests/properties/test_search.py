@@ -17,9 +17,9 @@ from projections.job.view import JOB_SEARCH
 from projections.kernel.database.page import Window
 from projections.kernel.sql.search import CONSUMER
 from projections.log import reader
-from tests.projections.feeding import event
 from tests.projections.job.jobs_made import accept
 from tests.properties.test_views import LIVE, afresh
+from tests.support.feeding import event
 from workers.lists.search import SearchIndexer
 
 texts = st.text(alphabet="aAbBİIıßẞσΣς%_\\ '東京都大\x1fé\u0301😀ﬃ", max_size=12)

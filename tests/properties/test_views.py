@@ -30,13 +30,13 @@ from projections.log.executor import CommandExecutor
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.record.queries import LinkUsers
-from tests.conftest import HandClock
-from tests.postgres import empty
-from tests.projections.feeding import shown, table
 from tests.properties.histories import client_lives, event_commands, record_commands
 from tests.properties.test_assets import asset_commands
 from tests.properties.test_decisions import lived, replayed
 from tests.properties.test_jobs import job_lives
+from tests.support.clock import HandClock
+from tests.support.feeding import shown, table
+from tests.support.postgres import empty
 
 LIVE = settings(
     max_examples=settings().max_examples // 8,  # a thorough run has five times as many

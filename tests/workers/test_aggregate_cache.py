@@ -16,7 +16,7 @@ from domain.kernel.decision import decide
 from domain.kernel.event import DomainEvent
 from projections.log.streams import Streams
 from projections.log.weighed import memory_of
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from workers.kernel.aggregate_cache import AggregateCache
 
 

@@ -18,7 +18,7 @@ from domain.event.aggregate import MediaEvent
 from projections.consumers.leases import ShardLeases
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent
-from tests.projections.feeding import event
+from tests.support.feeding import event
 from workers.kernel.consumer import Consumer
 from workers.kernel.log_feed import LogFeed
 

@@ -11,7 +11,7 @@ import pytest
 
 from domain.kernel.cause import Cause
 from projections.kernel.tracing import UNTRACED, trace_parents, within
-from tests.platform.waiting import until
+from tests.support.waiting import until
 from workers.adapters.open_telemetry import OpenTelemetryTracer
 
 SECRET = "secret-of-the-collector"

@@ -17,9 +17,9 @@ from projections.log_store.log_store import Level, Logbook
 from projections.webhook.queries import DeliveryFilter, DeliveryQueries
 from projections.webhook.redelivery import Redelivery
 from projections.webhook.store import DELIVERED, PENDING
-from tests.conftest import HandClock
 from tests.projections.log.helpers import rows, until
 from tests.projections.webhook.finishing import finishing
+from tests.support.clock import HandClock
 from workers import retention as module
 from workers.retention import Retention
 

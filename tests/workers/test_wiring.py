@@ -10,8 +10,8 @@ from projections.event.queries import EventQueries
 from projections.log_store.log_store import Logbook
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
-from tests.projections.feeding import do, record
 from tests.projections.log.helpers import rows
+from tests.support.feeding import do, record
 from workers.webhook.sender.disabling import Disabling
 
 TOPICS = (

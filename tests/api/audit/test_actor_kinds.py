@@ -19,7 +19,7 @@ from domain.kernel.ports import Invocation
 from projections.audit.index import fill
 from tests.api.asking import assert_problem, logged
 from tests.api.audit.test_redactions import redact
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
 

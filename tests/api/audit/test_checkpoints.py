@@ -18,7 +18,7 @@ from projections.audit.chain import LogDamaged
 from projections.audit.kept_checkpoint import locate
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.projections.audit.sealed import SealedLog, verdict
-from tests.projections.feeding import event
+from tests.support.feeding import event
 
 _AUDIT = "/api/audit"
 

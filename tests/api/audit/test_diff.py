@@ -11,7 +11,7 @@ from api.wiring.core import Core
 from domain.kernel.clock import iso
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, last, patch, replace
 from tests.api.audit.test_past_states import a_later_millisecond, recorded
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 
 async def diff(http: httpx.AsyncClient, key: str, **asked: Any) -> dict[str, dict[str, Any]]:

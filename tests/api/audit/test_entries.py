@@ -21,8 +21,8 @@ from projections.audit.log_export import WITHHELD
 from projections.consumers.timeline import Origin
 from projections.log.reader import read
 from tests.api.asking import UNKNOWN, add, add_room, fields_of, last, logged, new_id, patch, replace
-from tests.conftest import introduce
 from tests.projections.audit.sealed import SealedLog, verdict
+from tests.support.application import introduce
 from workers.adapters.kafka import cloud_event
 
 

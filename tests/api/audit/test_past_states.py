@@ -9,7 +9,7 @@ import httpx
 from api.wiring.core import Core
 from domain.kernel.clock import iso
 from tests.api.asking import add, add_room, assert_problem, event, fields_of, last, new_id, patch, replace
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 
 async def recorded(inner: Core, position: int) -> datetime:

@@ -29,9 +29,9 @@ from projections.kernel.database.database import Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, last, logged, patch, replace
-from tests.postgres import asked
-from tests.projections.feeding import as_superuser, do
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import as_superuser, do
+from tests.support.postgres import asked
 from workers.audit.redactions import RedactionTask
 
 MARK = "Ilse-Mustermann"

@@ -21,10 +21,10 @@ from api.wiring.core import Core
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
 from projections.audit.checkpoints import Checkpoints
 from projections.log.hash_chain import commit_leaf
-from tests.platform.waiting import ROOT
-from tests.programs import not_run
 from tests.projections.audit.sealed import SealedLog
-from tests.projections.feeding import event
+from tests.support.feeding import event
+from tests.support.programs import not_run
+from tests.support.waiting import ROOT
 
 _SOURCE = ROOT / "tests" / "tlog_client"
 

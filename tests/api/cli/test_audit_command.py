@@ -11,7 +11,7 @@ import pytest
 from tests.api.cli.test_log_command import Said
 from tests.api.cli.test_log_command import call as call
 from tests.api.cli.test_log_command import log as log
-from tests.projections.feeding import as_superuser
+from tests.support.feeding import as_superuser
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ from domain.kernel.encryption import KeyRing
 from projections.consumers.timeline import timeline
 from projections.kernel.schema.builds import BUILD
 from projections.vault.master_keys import master_key_fits
-from tests.platform.waiting import until as wait_until
-from tests.postgres import Logins, new_database, two_logins
 from tests.projections.consuming import consumer
-from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import event
+from tests.support.postgres import Logins, new_database, two_logins
+from tests.support.waiting import until as wait_until
 from workers.adapters.backup_archive import DUMP, reading
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 

@@ -15,7 +15,7 @@ from api.cli.main import main
 from api.wiring.core import Core
 from tests.api.asking import add_channel
 from tests.api.media.provision.provisions_given import Ends, document, event_with, provision
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from tests.workers.health.point_server import PointServer, answers, smil
 
 Said = tuple[int, str, str]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from api.cli.main import COMMANDS, main
-from tests.platform.waiting import ROOT
-from tests.programs import program
+from tests.support.programs import program
+from tests.support.waiting import ROOT
 
 ASKED = (
     ("medialedger jo", {"jobs"}),

@@ -22,7 +22,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, VodJobEnd, VodResult, VodWorkflow
 from domain.kernel.ports import Invocation
 from tests.domain.composition.compositions_given import EVENT, OTHER, SOURCE, item, marked, playlist
-from tests.projections.feeding import do
+from tests.support.feeding import do
 from tests.workers.event.timekeeper.keeping import composition_handlers
 
 FILM = playlist(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from api.cli.command import NEEDS_ATTENTION
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 from workers.kernel import landlock
 
 
@@ -33,7 +33,7 @@ def test_a_distribution_with_a_package_of_ours_is_named(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_landlock_is_named(tmp_path: Path) -> None:
-    finding = findings(tmp_path / "home", by=("tests.without_landlock",))["steps of jobs"]
+    finding = findings(tmp_path / "home", by=("tests.support.without_landlock",))["steps of jobs"]
     assert "use a kernel with Landlock" in finding["attention"]
     if landlock.version():
         assert "Landlock" not in findings(tmp_path / "home")["steps of jobs"]["attention"]

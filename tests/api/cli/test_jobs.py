@@ -32,9 +32,9 @@ from projections.job.queue import JobNumberSequence, QueuedRun
 from projections.vault.vault import Vault
 from tests.api.asking import logged
 from tests.api.engine.jobs_given import NEVER, complete, do, fail, start
-from tests.conftest import NOON
 from tests.projections.log.helpers import rows, until
-from tests.workers.job.engine import Engine
+from tests.support.clock import NOON
+from tests.support.engine import Engine
 from workers.adapters.keyfiles import master_key
 from workers.job.registry import builtin
 

@@ -19,8 +19,8 @@ from domain.job.values import Result
 from projections.job.log_lines import Progress, write
 from projections.job.queue import JobNumberSequence, QueuedRun
 from tests.api.engine.jobs_given import do, start
-from tests.forked import ROOT, Forked
-from tests.workers.job.engine import Engine
+from tests.support.engine import Engine
+from tests.support.forks import ROOT, Forked
 
 SOON = 60.0
 

@@ -17,7 +17,7 @@ from api.wiring.core import Core, core
 from api.wiring.master_keys import key_ring
 from tests.api.asking import logged
 from tests.api.speke.documents import WIDEVINE, document_1
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 Said = tuple[int, str, str]
 Call = Callable[[str], Awaitable[Said]]

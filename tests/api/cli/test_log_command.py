@@ -12,10 +12,10 @@ from api.cli.main import main
 from api.wiring.core import core
 from projections.log.limits import LogLimits
 from projections.log.statement import WriteSet
-from tests.postgres import new_database
-from tests.projections import feeding
-from tests.projections.feeding import as_superuser
 from tests.projections.log.helpers import event, rows
+from tests.support import feeding
+from tests.support.feeding import as_superuser
+from tests.support.postgres import new_database
 
 Said = Callable[..., "asyncio.Future[tuple[int, str, str]]"]
 

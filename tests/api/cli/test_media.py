@@ -13,10 +13,10 @@ from api.cli.main import main
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState
 from projections.job.queue import JobNumberSequence
-from tests.s3 import client, new_bucket
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.workers.job.counted import film, numbers
-from tests.workers.job.engine import ENGINE, Engine, once, process
+from tests.support.engine import ENGINE, Engine, once, process
+from tests.support.s3 import client, new_bucket
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.sources.numbered_frames import film, numbers
 from workers.ports.buckets import BucketAddress
 
 Migrated = tuple[str, str | None]

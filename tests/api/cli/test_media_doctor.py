@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from api.cli.local.doctor import try_programs
-from tests.platform.waiting import ROOT
+from tests.support.waiting import ROOT
 from workers.adapters.ffmpeg import find
 from workers.adapters.program_verdicts import Verdicts
 

@@ -13,8 +13,8 @@ import pytest
 from api.cli.main import main
 from api.wiring.core import Core
 from projections.kernel.schema.builds import BUILD
-from tests.postgres import new_database
-from tests.projections.feeding import event
+from tests.support.feeding import event
+from tests.support.postgres import new_database
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 COMMANDS = (

@@ -22,7 +22,7 @@ from domain.kernel.ids import new_id
 from domain.kernel.ports import Invocation
 from projections.publication.queries import PublicationQueries
 from tests.api.asking import logged
-from tests.workers.job.engine import ENGINE, SOON, process
+from tests.support.engine import ENGINE, SOON, process
 from workers.adapters.step_account import program_account
 
 Migrated = tuple[str, str | None]

@@ -14,7 +14,7 @@ import pytest
 
 from api.cli.main import main
 from tests.api.product_thread import ProductThread
-from tests.postgres import empty
+from tests.support.postgres import empty
 
 Said = tuple[int, str, str]
 Call = Callable[..., Said]

@@ -10,8 +10,8 @@ from api.cli.main import main
 from api.wiring.core import Core
 from projections.consumers.timeline import Origin, timeline
 from tests.projections.consuming import consumer
-from tests.projections.feeding import event
 from tests.projections.log.helpers import rows
+from tests.support.feeding import event
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from api.cli.main import main
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState
-from tests.workers.session.memory import World, an_event, channel_of, go_live, member, rows, until
+from tests.support.sessions import World, an_event, channel_of, go_live, member, rows, until
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

@@ -15,8 +15,8 @@ from api.wiring.core import Core
 from projections.job.queue import JobNumberSequence
 from projections.kernel.schema.builds import BUILD
 from tests.api.engine.jobs_given import fail, start
-from tests.projections.feeding import event
-from tests.workers.job.engine import Engine
+from tests.support.engine import Engine
+from tests.support.feeding import event
 
 Said = tuple[int, str, str]
 Call = Callable[..., Awaitable[Said]]

@@ -23,8 +23,9 @@ from domain.kernel.encryption import KeyedHash
 from projections.client.console_sessions import MOST_OF_A_KEY
 from projections.log.idempotency import IdempotencyRecords
 from tests.api.asking import assert_problem, last, logged
-from tests.conftest import HandClock, assembled, introduce
-from tests.wired import services
+from tests.support.application import assembled, introduce
+from tests.support.clock import HandClock
+from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 

@@ -27,7 +27,7 @@ from projections.job.queue import QueuedRun
 from projections.job.settings import EngineSettingsQueries
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import FUTURE, bring, do, openly, single, start, submit
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 PATH = "/engine/dashboard/stream"
 LISTS = ("started", "queued", "scheduled")

@@ -17,7 +17,7 @@ from projections.kernel.database.database import Database
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import bring, fail, openly, start, submit
 from tests.api.serving import serving
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 NOTHING = {"workers": 0, "working": 0, "pending": 0}
 

@@ -15,7 +15,7 @@ from domain.kernel.encryption import SecretCipher
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_flow, engine_error, last, logged, topics, version_of
 from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, flow, request, single, submit
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 SECRET = "hunter22-very-secret"
 WITH_SECRETS = {

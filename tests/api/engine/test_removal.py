@@ -16,7 +16,7 @@ from projections.job.retention import remove_ended_jobs, remove_progress
 from projections.kernel.sql.tallies import Tallies
 from tests.api.asking import topics
 from tests.api.engine.jobs_given import FETCH, bring, openly, single
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 WITH_SECRET = {**FETCH, "custom_data": {"password": "hunter22"}}
 ROWS = (

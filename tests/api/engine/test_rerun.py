@@ -11,7 +11,7 @@ from api.wiring.core import Core
 from domain.job.values import JobState
 from tests.api.asking import engine_error, last, logged, topics
 from tests.api.engine.jobs_given import FETCH, bring, fail, single, submit
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 WITH_SECRET = {**FETCH, "custom_data": {"password": "hunter22"}}
 

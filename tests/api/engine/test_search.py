@@ -16,7 +16,8 @@ from domain.job.values import JobState
 from projections.job.queries import MOST_PARAMETERS, ORDERS, UNPAGED
 from tests.api.asking import engine_error, logged
 from tests.api.engine.jobs_given import FETCH, FUTURE, PROBE, bring, complete, fail, openly, single, start, submit
-from tests.conftest import HandClock, introduce
+from tests.support.application import introduce
+from tests.support.clock import HandClock
 
 SUMMARY = ["id", "client", "workflow", "priority", "position", "created_at", "updated_at", "run_at", "queue_state", "failed"]
 TOLD = ["reason", "started_at", "ended_at"]

@@ -10,7 +10,7 @@ import pytest
 from api.wiring.core import Core
 from projections.job.settings import EngineSettingsQueries
 from tests.api.asking import engine_error, last, logged, topics
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 DEFAULTS = {
     "max_jobs": 2,

@@ -22,9 +22,9 @@ from domain.kernel.inside import Inside
 from projections.job.log_lines import JobLogLine, Progress, write
 from projections.job.queue import QueuedRun
 from tests.api.engine.jobs_given import NEVER, do, request, start
-from tests.conftest import introduce
 from tests.domain.kernel.secrets_given import ADDRESSES, GIVEN, HARMLESS_ADDRESSES, TOKENS
-from tests.wired import services
+from tests.support.application import introduce
+from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 

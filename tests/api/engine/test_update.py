@@ -12,7 +12,7 @@ from api.wiring.core import Core
 from domain.job.values import JobState
 from tests.api.asking import engine_error, last, logged, topics
 from tests.api.engine.jobs_given import FUTURE, bring, single, start, submit
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 SEMAPHORE = "https://semaphore.test/open"
 

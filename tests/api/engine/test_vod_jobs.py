@@ -16,7 +16,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.values import VodJobEnd, VodResult, VodWorkflow
 from tests.api.asking import add, add_channel, add_webhook, engine_error, event, last, logged, new_id, of_event, version_of
 from tests.api.engine.jobs_given import request, single
-from tests.projections.feeding import do
+from tests.support.feeding import do
 from tests.workers.webhook.feeding import fed
 
 LIVE = {

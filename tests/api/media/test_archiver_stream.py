@@ -10,7 +10,7 @@ import httpx
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add_archiver_stream, assert_problem, fields_of, last, logged, topics
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 PATH = "/api/archiverstream"
 BODY: dict[str, Any] = {

@@ -19,7 +19,7 @@ from api.wiring.core import Core
 from domain.kernel.mapper import Catalogue
 from projections.log.change_feed import ChangeFeed, ChangeFilter
 from tests.api.asking import add, assert_problem, last, logged
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 PATH = "/api/changes/stream"
 ALL = ChangeFilter()

@@ -11,8 +11,8 @@ import pytest
 
 from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_channel, assert_problem, fields_of, last, logged, topics
-from tests.conftest import HandClock
 from tests.domain.channel.texts_given import CHANNEL
+from tests.support.clock import HandClock
 
 
 async def shown(http: httpx.AsyncClient, key: str) -> dict[str, Any]:

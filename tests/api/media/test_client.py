@@ -12,7 +12,8 @@ import pytest
 from api.kernel.log import RequestLog
 from api.wiring.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged, topics
-from tests.conftest import HandClock, introduce
+from tests.support.application import introduce
+from tests.support.clock import HandClock
 
 NOON = "2031-01-02T12:00:00.000Z"
 

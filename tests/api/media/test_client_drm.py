@@ -9,7 +9,7 @@ import pytest
 
 from api.wiring.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged, topics
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 DEFAULT = {
     "playreadyLaUrl": None,

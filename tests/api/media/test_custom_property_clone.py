@@ -10,7 +10,7 @@ import pytest
 from api.wiring.core import Core
 from tests.api.asking import assert_problem, fields_of, last, logged
 from tests.api.media.owners import OWNERS, Owner
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 pytestmark = pytest.mark.parametrize("of", OWNERS, ids=lambda of: of.owner_kind)
 

@@ -13,9 +13,9 @@ from api.wiring.parts import RefusedTargets
 from domain.destination.targets import Target
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
 from tests.api.media.publishing import S3, add_destination
-from tests.conftest import introduce
-from tests.contract.target.memory import MemoryTarget
-from tests.wired import services
+from tests.support.application import introduce
+from tests.support.services import services
+from tests.support.targets.memory import MemoryTarget
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.targets import TargetFailed, Targets

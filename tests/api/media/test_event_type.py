@@ -21,7 +21,7 @@ from tests.api.asking import (
     of_event,
     topics,
 )
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 PATH = "/api/eventtype"
 

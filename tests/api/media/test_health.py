@@ -17,7 +17,7 @@ from api.wiring.core import Core
 from projections.consumers.leases import MemberState, ShardLeases
 from projections.kernel.database.database import Database
 from tests.api.serving import serving
-from tests.conftest import introduce
+from tests.support.application import introduce
 from workers.adapters.ffmpeg import Ffmpeg, find
 
 WELL = {"api": "ok", "transcoding": "ok", "database": "ok", "consumers": "ok"}

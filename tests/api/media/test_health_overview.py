@@ -18,8 +18,8 @@ from projections.job.queue import JobNumberSequence
 from tests.api.asking import add
 from tests.api.engine.jobs_given import start
 from tests.api.serving import serving
-from tests.conftest import introduce
-from tests.workers.job.engine import Engine
+from tests.support.application import introduce
+from tests.support.engine import Engine
 
 PATH = "/api/health/overview/"
 

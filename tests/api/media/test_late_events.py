@@ -11,7 +11,7 @@ import pytest
 from domain.event.values import EventState
 from domain.kernel.clock import iso
 from tests.api.asking import add, fields_of
-from tests.conftest import NOON, HandClock
+from tests.support.clock import NOON, HandClock
 
 ADDRESS = "/api/health/live/stream/"
 BUFFER = timedelta(minutes=5)

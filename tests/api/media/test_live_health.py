@@ -14,8 +14,8 @@ from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, VodWorkflow
 from domain.kernel.clock import iso
 from tests.api.asking import add, add_flow, fields_of
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import do
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import do
 
 ADDRESS = "/api/health/live/stream/notlive2vod/"
 DAY = timedelta(hours=24)

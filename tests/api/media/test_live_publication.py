@@ -14,10 +14,10 @@ from domain.event.aggregate import MediaEvent
 from domain.event.values import AudioInput
 from tests.api.asking import UNKNOWN, add, assert_problem, last, topics
 from tests.api.media.publishing import add_destination
-from tests.conftest import HandClock
-from tests.contract.target.memory import MemoryLiveTarget
-from tests.projections.feeding import do
-from tests.wired import services
+from tests.support.clock import HandClock
+from tests.support.feeding import do
+from tests.support.services import services
+from tests.support.targets.memory import MemoryLiveTarget
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.targets import TargetFailed, Targets

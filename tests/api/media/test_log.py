@@ -10,7 +10,8 @@ import pytest
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, fields_of, last, new_id
-from tests.conftest import HandClock, introduce
+from tests.support.application import introduce
+from tests.support.clock import HandClock
 
 EMPTY = {"callSite": "", "exception": "", "logger": "", "machineName": "", "stackTrace": "", "thread": ""}
 

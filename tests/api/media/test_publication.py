@@ -30,10 +30,10 @@ from projections.vault.vault import Vault, new_signing_secret
 from tests.api.asking import UNKNOWN, add, assert_problem, fields_of, last, topics
 from tests.api.media.publishing import add_destination
 from tests.api.media.test_vod import put_file
-from tests.conftest import HandClock
-from tests.contract.target.memory import MemoryTarget
 from tests.domain.asset.memory_assets import AssetWorkflows
-from tests.wired import container, services
+from tests.support.clock import HandClock
+from tests.support.services import container, services
+from tests.support.targets.memory import MemoryTarget
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
 from workers.ports.targets import TargetFailed, Targets

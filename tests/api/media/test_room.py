@@ -8,7 +8,7 @@ import httpx
 
 from api.wiring.core import Core
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_room, assert_problem, fields_of, last, logged, topics
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 
 async def test_a_room_is_added_changed_and_read_back(http: httpx.AsyncClient, inner: Core) -> None:

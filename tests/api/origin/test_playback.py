@@ -18,7 +18,8 @@ from api.published.viewers import Viewers
 from api.wiring.core import Core
 from domain.channel.point_token import PointToken, Use
 from domain.kernel.encryption import IngestKeys
-from tests.conftest import HandClock, assembled, introduce
+from tests.support.application import assembled, introduce
+from tests.support.clock import HandClock
 from tests.workers.origin.studio import Studio, Track, master_playlist
 from workers.kernel.fair_places import FairPlaces
 from workers.origin.recordings import RecordedPoint

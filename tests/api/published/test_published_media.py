@@ -20,10 +20,10 @@ from api.wiring.core import Core
 from api.wiring.parts import ServedMedia
 from domain.event.values import EventState
 from projections.event.queries import EventQueries
-from tests.conftest import assembled, introduce
-from tests.s3 import client, new_bucket
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.wired import services
+from tests.support.application import assembled, introduce
+from tests.support.s3 import client, new_bucket
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.services import services
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import PIECE, MediaDirectory
 from workers.adapters.outbound_http import GuardedClient

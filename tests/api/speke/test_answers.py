@@ -25,7 +25,7 @@ from projections.vault.master_keys import master_key_fits
 from projections.vault.rotation import Rotation
 from projections.vault.vault import Vault
 from tests.api.asking import logged, topics
-from tests.api.speke.cpix.test_encryption import DELIVERY_DECLARED, certificate, delivery
+from tests.api.speke.cpix.test_encryption import DELIVERY_DECLARED, delivery
 from tests.api.speke.documents import (
     FAIRPLAY,
     NAMESPACES,
@@ -37,7 +37,8 @@ from tests.api.speke.documents import (
     post_document,
     version_2,
 )
-from tests.conftest import assembled, introduce
+from tests.support.application import assembled, introduce
+from tests.support.cpix.keys import certificate
 
 BOTH = document_1(PLAYREADY, WIDEVINE)
 

@@ -33,7 +33,7 @@ from tests.api.speke.documents import (
     refusal,
     version_2,
 )
-from tests.conftest import assembled, introduce
+from tests.support.application import assembled, introduce
 
 BOTH = document_1(PLAYREADY, WIDEVINE)
 KIB_256 = 256 * 1024

@@ -15,9 +15,9 @@ from domain.asset.values import AssetState, AssetType, CaptionKind
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
 from projections.asset.queries import AssetQueries
-from tests.conftest import NOON, HandClock
 from tests.domain.asset.memory_assets import MemoryAssets
 from tests.domain.memory import Memory
+from tests.support.clock import NOON, HandClock
 
 FIRST, SECOND, THIRD = UUID(int=1), UUID(int=2), UUID(int=9)
 CAPTION, OLD, OF_SOURCE = UUID(int=21), UUID(int=22), UUID(int=23)

@@ -17,10 +17,10 @@ from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
 from projections.composition.queries import CompositionQueries
 from projections.event.queries import EventQueries
-from tests.conftest import NOON, HandClock
 from tests.domain.composition.compositions_given import PLAYLIST, SOURCE, marked, playlist
 from tests.domain.composition.memory_compositions import MemoryCompositions
 from tests.domain.memory import Memory
+from tests.support.clock import NOON, HandClock
 
 FILM, AGAIN, ENCODER, WAITING, GONE = (UUID(int=number) for number in range(11, 16))
 FIRST, SECOND, THIRD, FOURTH = (UUID(int=number) for number in range(21, 25))

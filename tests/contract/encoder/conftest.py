@@ -9,8 +9,8 @@ import pytest
 from tests.contract.encoder.ffmpeg_stage import LOCAL, OverFfmpeg
 from tests.contract.encoder.http_stage import OverHttp
 from tests.contract.encoder.stages import InMemory, Stage
+from tests.support.receiver import Receiver, receiving
 from tests.workers.encoders.foreign import foreign_encoder
-from tests.workers.encoders.receiver import Receiver, receiving
 from workers.adapters.outbound_http import GuardedClient
 
 

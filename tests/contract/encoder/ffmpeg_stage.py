@@ -11,7 +11,7 @@ from typing import Any
 
 from domain.channel.encoding import EncoderPlan, PointPlan
 from domain.channel.streaming_options import EncoderOptions, encoder_options
-from tests.workers.encoders.receiver import Receiver
+from tests.support.receiver import Receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, no_headers
 from workers.adapters.encoders.sources import EncoderSources
 from workers.adapters.ffmpeg import find

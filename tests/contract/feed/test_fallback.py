@@ -14,8 +14,8 @@ from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import fetched, some_writes, taken
 from tests.contract.feed.transports import KINDS, Log, MemoryBroker
-from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import event
 from workers.kernel.fallback_feed import BrokerFeed, FallbackFeed
 from workers.kernel.feed import Feed
 

@@ -16,8 +16,8 @@ from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.transports import KINDS, Kafka, Log, Transport, delete, forget, make, positions, positions_in, relaying
-from tests.projections.feeding import do, event, room
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import do, event, room
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.topics import Topics

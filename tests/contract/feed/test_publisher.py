@@ -19,8 +19,8 @@ from projections.kernel.background_task import OperatorNeeded
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, read
 from tests.contract.feed.transports import KINDS, Kafka, Log, positions_in, relaying
-from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import event
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher, waves

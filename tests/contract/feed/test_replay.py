@@ -16,8 +16,8 @@ from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import taken
 from tests.contract.feed.transports import Log
-from tests.projections.feeding import as_superuser, event
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import as_superuser, event
 
 pytestmark = pytest.mark.usefixtures("effects")
 LEASE = 0.4

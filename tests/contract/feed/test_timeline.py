@@ -21,8 +21,8 @@ from projections.log.reader import read
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import fetched, relayed, some_writes, taken
 from tests.contract.feed.transports import KINDS, Kafka, Log, positions_in, relaying
-from tests.projections.feeding import event
 from tests.projections.log.helpers import rows, until
+from tests.support.feeding import event
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.kafka.topics import Topics
 

@@ -10,9 +10,9 @@ import pytest
 
 from domain.kernel.media_files import MediaFiles
 from tests.domain.media_files import MemoryMediaFiles
-from tests.s3 import client, new_bucket
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.s3 import versity_endpoint as versity_endpoint
+from tests.support.s3 import client, new_bucket
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.s3 import versity_endpoint as versity_endpoint
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.s3_bucket import S3Bucket

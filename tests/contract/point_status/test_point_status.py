@@ -13,7 +13,7 @@ import pytest
 from domain.channel.channel import StatusCheckStrategy
 from domain.channel.points import WatchedPoint
 from domain.kernel.clock import iso
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from tests.workers.health.point_server import Page, PointServer, answers, drips, hangs, smil
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import SECONDS, point_status

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contract.provisioner import stages
 from tests.contract.provisioner.stages import Stage
-from tests.programs import program
+from tests.support.programs import program
 from tests.workers.provision.foreign_service import serving
 from tests.workers.provision.site import Site
 from workers.adapters.outbound_http import GuardedClient

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from domain.provision.desired import Desired
 from domain.provision.values import Deployment
-from tests.workers.job.engine import once
+from tests.support.engine import once
 from tests.workers.provision.foreign_service import KEY, ForeignService
 from tests.workers.provision.memory_provisioner import MemoryProvisioner
 from tests.workers.provision.site import Site

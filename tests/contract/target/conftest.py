@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.target.stages import Stage, in_bucket, in_directory, in_memory, in_ssh, on_facebook, on_web, on_youtube, source
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.s3 import versity_endpoint as versity_endpoint
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.s3 import versity_endpoint as versity_endpoint
+from tests.support.targets.stages import Stage, in_bucket, in_directory, in_memory, in_ssh, on_facebook, on_web, on_youtube, source
 from workers.ports.targets import UploadSource
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.target.facebook_server import FacebookServer
-from tests.contract.target.stages import KIB, Killed, Memory, Stage, on_facebook, order, source, uploaded
+from tests.support.targets.facebook_server import FacebookServer
+from tests.support.targets.stages import KIB, Killed, Memory, Stage, on_facebook, order, source, uploaded
 from workers.ports.live import LiveTarget, live_face
 from workers.ports.targets import PublicationOrder, TargetFailed
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.target.stages import guarded
+from tests.support.targets.stages import guarded
 from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
 from workers.ports.live import LiveIngest, live_face

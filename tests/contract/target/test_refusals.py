@@ -18,7 +18,7 @@ import asyncssh
 import pytest
 from aiohttp import web
 
-from tests.contract.target.stages import (
+from tests.support.targets.stages import (
     HOST_KEY,
     PASSWORD,
     TOKEN,

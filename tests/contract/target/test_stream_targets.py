@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 from aiohttp import web
 
-from tests.contract.target.stages import guarded, serving
+from tests.support.targets.stages import guarded, serving
 from workers.adapters.targets.wowza import WowzaServer, WowzaStreamTargets
 from workers.ports.live import LiveIngest, StreamTarget, StreamTargetsUnavailable
 from workers.ports.targets import TargetFailed

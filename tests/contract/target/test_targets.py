@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.target.stages import Killed, Memory, Stage, order, uploaded
+from tests.support.targets.stages import Killed, Memory, Stage, order, uploaded
 from workers.ports.targets import TargetFailed, UploadSource
 
 OVERHEAD = 96 * 1024

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.target.stages import Killed, Memory, Stage, on_youtube, order, source, uploaded
-from tests.contract.target.youtube_server import SCOPE, YouTubeServer
+from tests.support.targets.stages import Killed, Memory, Stage, on_youtube, order, source, uploaded
+from tests.support.targets.youtube_server import SCOPE, YouTubeServer
 from workers.ports.live import LiveTarget, live_face
 from workers.ports.targets import PublicationOrder, PublishedText, TargetFailed, TextTarget, UploadSource
 

@@ -13,9 +13,9 @@ import pytest
 from domain.channel.point_token import PointToken, Use
 from domain.kernel.encryption import ingest_key
 from tests.e2e.origin.pushing import make_film
-from tests.e2e.product import Product
-from tests.platform.waiting import until
-from tests.workers.job.counted import numbers
+from tests.support.product import Product
+from tests.support.sources.numbered_frames import numbers
+from tests.support.waiting import until
 from workers.job.workflows.capture import dash
 
 KEY = ingest_key(bytes(range(32)))

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.workers.job.counted import film, tool
+from tests.support.sources.numbered_frames import film, tool
 
 FRAMES = 200
 """The number of frames of the film: eight seconds, with a key frame each second."""

@@ -12,9 +12,9 @@ from domain.kernel.clock import system_clock
 from domain.kernel.encryption import IngestKeys
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.pushing import CMAF, FMP4, FRAMES, TS, Encoder, copied
-from tests.e2e.product import Product
+from tests.support.product import Product
+from tests.support.sources.numbered_frames import numbers
 from tests.workers.job.capturing import Studio
-from tests.workers.job.counted import numbers
 from tests.workers.job.streamed import Streamed
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -11,8 +11,8 @@ import pytest
 from tests.contract.encoder.ffmpeg_stage import LOCAL, ffmpeg_encoder, ffmpeg_plan
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.test_ingest import probed
-from tests.e2e.product import Product
 from tests.projections.log.helpers import until
+from tests.support.product import Product
 from tests.workers.encoders.test_ffmpeg import PATIENCE, counters
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
 from workers.adapters.outbound_http import GuardedClient

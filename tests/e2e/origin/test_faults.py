@@ -19,8 +19,8 @@ import pytest
 from projections.kernel.sizes import MIB
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.pushing import CMAF, FMP4, FRAMES, Encoder, copied
-from tests.e2e.product import Product
-from tests.platform.waiting import until
+from tests.support.product import Product
+from tests.support.waiting import until
 from tests.workers.origin.mp4 import AVC, fragment, init
 
 ALL = list(range(FRAMES))

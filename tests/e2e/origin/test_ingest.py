@@ -12,8 +12,8 @@ from lxml import etree
 
 from tests.e2e.origin.conftest import Live
 from tests.e2e.origin.pushing import CMAF, FMP4, FRAMES, TS, Encoder, copied, two_renditions
-from tests.e2e.product import Product
-from tests.workers.job.counted import tool
+from tests.support.product import Product
+from tests.support.sources.numbered_frames import tool
 
 ALL = list(range(FRAMES))
 SMIL = "{http://www.w3.org/2001/SMIL20/Language}"

@@ -13,7 +13,7 @@ from projections.audit.stored_log import StoredLog
 from projections.audit.verify import verify
 from projections.kernel.database.page import MOST_BYTES
 from tests.projections.audit.sealed import SealedLog
-from tests.projections.feeding import event
+from tests.support.feeding import event
 
 _LARGE = 900_000
 _COUNT = 12

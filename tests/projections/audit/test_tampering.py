@@ -17,7 +17,7 @@ from projections.audit.log_export import ExportSelection
 from projections.audit.sealing import Sealed, seal
 from projections.audit.signed_note import SigningKey, sign
 from tests.projections.audit.sealed import SealedLog, verdict
-from tests.projections.feeding import event, room
+from tests.support.feeding import event, room
 
 Lines = list[dict[str, Any]]
 

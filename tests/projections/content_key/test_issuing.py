@@ -20,9 +20,9 @@ from projections.content_key.view import CONTENT_KEY_VIEW
 from projections.kernel.database.database import Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from tests.conftest import NOON, HandClock
 from tests.projections.content_key.issuing import KID, SYSTEM, handlers_on, issue, issue_one, key_request, topics, values
-from tests.projections.feeding import as_superuser, table
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import as_superuser, table
 
 
 async def test_a_key_is_issued_once_and_given_again(inner: Core) -> None:

@@ -12,8 +12,8 @@ from domain.content_key.handlers import ImportedKey
 from domain.content_key.usage import KeyUse
 from projections.content_key.usage import UsageCounts
 from tests.api.media.test_configuration_secrecy import tables
-from tests.conftest import HandClock
 from tests.projections.content_key.issuing import KID, SYSTEM, handlers_on, issue, key_request, let_an_hour_pass
+from tests.support.clock import HandClock
 
 
 def spellings(key: bytes) -> list[str]:

@@ -22,10 +22,10 @@ from projections.content_key.view import CONTENT_KEY_VIEW
 from projections.kernel.database.database import Database
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from tests.conftest import NOON, HandClock
 from tests.projections.content_key.issuing import handlers_on, issue, issue_one, key_request, let_an_hour_pass, topics
-from tests.projections.feeding import table
 from tests.projections.log.helpers import Wire, until
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import table
 
 
 def use(key: PlainKey | UUID, *systems: str, version: str = "1", transaction: str = "t-1") -> KeyUse:

@@ -8,7 +8,7 @@ from typing import Any
 from api.wiring.core import Core
 from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import Output, Result, Submission, TaskPlan
-from tests.projections.feeding import do
+from tests.support.feeding import do
 
 ONE = (TaskPlan(id=1, name="fetch"),)
 THREE = (*ONE, TaskPlan(id=2, name="check", after=(1,)), TaskPlan(id=3, name="grab", queue="windows_capture", after=(1,)))

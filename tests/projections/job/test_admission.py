@@ -18,8 +18,8 @@ from domain.kernel.ports import Invocation
 from projections.consumers.leases import shard_of
 from projections.job.admission import AT_ONCE, AdmittedJob, Capacity, QueuedJob, QueuedJobs, UsedSlots, admit
 from projections.job.view import SHARDS
-from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept, begin, complete, start, started, update
+from tests.support.feeding import do
 
 NOBODY = UsedSlots(frozenset(), frozenset())
 LOW, HIGH = 5, 1

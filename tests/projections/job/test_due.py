@@ -11,8 +11,8 @@ from api.wiring.core import Core
 from domain.job.values import JobState, Semaphore
 from projections.job.due import AT_ONCE, DueJobs
 from projections.job.view import DUE_FROM, WAITING
-from tests.conftest import HandClock
 from tests.projections.job.jobs_made import accept, present, update
+from tests.support.clock import HandClock
 
 SEMAPHORE = Semaphore(url="https://semaphore.test/")
 NOTHING: Mapping[int, int] = {}

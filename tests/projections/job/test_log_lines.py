@@ -13,7 +13,7 @@ from domain.kernel.mapper import EventMapper
 from projections.job.history import BEGINNING, JobHistory, LogLine
 from projections.job.log_lines import LONGEST_LINE, JobLogLine, Progress, write
 from projections.job.queue import QueuedRun
-from tests.conftest import NOON
+from tests.support.clock import NOON
 
 
 def line(message: str, *, job: int = 1, task: int = 1, hours: float = 0) -> JobLogLine:

@@ -14,10 +14,10 @@ from domain.job.values import JobState, TaskPlan
 from projections.consumers.leases import shard_of
 from projections.job.queue import QueuedRun, ReadyTask, RunUnderWay, TaskQueue
 from projections.job.view import SHARDS
-from tests.conftest import HandClock
-from tests.projections.feeding import do
 from tests.projections.job.jobs_made import AT_ONCE, THREE, accept, begin, commit, complete, fail, present, started, update
 from tests.projections.log.helpers import rows
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 
 WORKER = "w"
 """The worker of `begin`."""

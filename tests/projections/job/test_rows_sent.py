@@ -16,7 +16,7 @@ from domain.kernel.decision import decide
 from domain.kernel.mapper import EventMapper
 from projections.log.statement import WriteSet, statement
 from projections.log.write_set import WriteSets
-from tests.conftest import NOON
+from tests.support.clock import NOON
 
 TASKS = 100
 LARGE = "x" * 1_000_000

@@ -20,9 +20,9 @@ from projections.kernel.database.database import Database
 from projections.kernel.schema.view import View
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import as_superuser, do, shown, table, unversioned
 from tests.projections.job.jobs_made import THREE, accept, begin, commit, complete, fail, start, started, update
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import as_superuser, do, shown, table, unversioned
 
 VIEWS = (JOB_VIEW, JOB_TASK_VIEW)
 LATER = NOON + timedelta(hours=1)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from projections.kernel.database.database import Database
-from tests.postgres import new_database
+from tests.support.postgres import new_database
 
 NAME = "migrated_by_a_test"
 

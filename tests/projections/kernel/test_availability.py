@@ -16,8 +16,8 @@ from projections.kernel.background_task import run_forever
 from projections.kernel.database.availability import Availability, DatabaseLost
 from projections.kernel.database.database import Database, PoolLimits
 from projections.log.append import Appender
-from tests.link import Link
 from tests.projections.log.helpers import until, write_of
+from tests.support.link import Link
 
 LOGGER = "projections.kernel.database.availability"
 

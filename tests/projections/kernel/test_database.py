@@ -11,7 +11,7 @@ from domain.kernel.errors import Unavailable
 from projections.audit.stored_log import StoredLog
 from projections.kernel.database.connection import limited
 from projections.kernel.database.database import Database, PoolLimits
-from tests.postgres import asked, new_database
+from tests.support.postgres import asked, new_database
 
 SLOW = "SELECT pg_sleep(600)"
 RUNNING = "SELECT count(*) FROM pg_stat_activity WHERE query = %s AND state = 'active'"

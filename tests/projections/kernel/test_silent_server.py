@@ -14,8 +14,8 @@ from projections.kernel.database.connection import BlockingConnection, SilentSer
 from projections.kernel.database.database import Database, PoolLimits
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
-from tests.link import Link
 from tests.projections.log.helpers import logged, until, whole, write_of
+from tests.support.link import Link
 
 QUICK = PoolLimits(2, 2, seconds=0.1)
 

@@ -11,9 +11,9 @@ import pytest
 from api.wiring.core import Core, core
 from projections.log.append import Appender
 from projections.log.limits import LogLimits
-from tests.postgres import new_database
-from tests.projections.feeding import as_superuser
 from tests.projections.log.helpers import Remembering, Wire
+from tests.support.feeding import as_superuser
+from tests.support.postgres import new_database
 
 SIZE = 7
 """Positions of a partition of the log `small`."""

@@ -25,8 +25,8 @@ from projections.log.append import Appender
 from projections.log.executor import CommandExecutor
 from projections.log.statement import LogRow, WriteSet
 from projections.record.queries import LinkUsers
-from tests.platform.waiting import pauses
-from tests.postgres import asked
+from tests.support.postgres import asked
+from tests.support.waiting import pauses
 
 SOCKET = ".s.PGSQL.5432"
 _DONE = b"SELECT 1\0"  # the tag that PostgreSQL ends an append's answer with

@@ -20,10 +20,10 @@ from projections.kernel.schema.view import ViewRow
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
 from projections.log.statement import WriteSet
-from tests.conftest import NOON
-from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import Writing
 from tests.projections.log.helpers import appenders, event, log_locked, logged, rows, until, whole, write_of
+from tests.support.clock import NOON
+from tests.support.feeding import as_superuser
 
 
 async def outcomes(appender: Appender, *appends: WriteSet) -> list[int | BaseException]:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.platform.waiting import until
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import logged, whole
 from tests.projections.log.writers import Acknowledged, Writers, writers
+from tests.support.waiting import until
 
 FREEZES = 25
 EACH = 20  # appends that every other process must get through while one is frozen

@@ -14,10 +14,10 @@ import pytest
 from projections.kernel.database.database import Database
 from projections.log.append import send_events
 from projections.log.statement import WriteSet, statement
-from tests.postgres import new_database
 from tests.projections.log.conftest import Figures
 from tests.projections.log.helpers import event, logged, rows, until, whole
 from tests.projections.log.writers import writers
+from tests.support.postgres import new_database
 from tests.workers.following import followed
 
 FEW, MANY = 1_500, 20_000

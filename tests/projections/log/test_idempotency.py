@@ -9,7 +9,7 @@ import pytest
 from api.wiring.core import Core
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed, IdempotencyRecord
 from projections.log.idempotency import IdempotencyRecords
-from tests.projections.feeding import as_superuser
+from tests.support.feeding import as_superuser
 
 KEY = IdempotencyKey("studio", "k-1", b"\x00\xff", 201, "https://media.example")
 RECORD = IdempotencyRecord(KEY, ("room:1", "tag:a b"), {"x": "ä", "n": 1}, 0)

@@ -19,8 +19,8 @@ from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.room import Room
 from domain.record.record import RegisterRecord
 from projections.record.queries import LinkUsers, User
-from tests.projections.feeding import do, event, record, room, tag
 from tests.projections.log.helpers import rows, whole
+from tests.support.feeding import do, event, record, room, tag
 
 ME = Cause.by("tester")
 GONE = UUID(int=99)

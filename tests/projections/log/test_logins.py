@@ -14,9 +14,10 @@ from api.wiring.core import Core, _rebuilder, core, prepare
 from api.wiring.startup import StartError
 from projections.kernel.database.database import APP_ROLE, Database
 from projections.kernel.sql.partitions import cover, drop_before
-from tests.conftest import HandClock, introduce
-from tests.postgres import Logins, new_database, two_logins
 from tests.projections.log.helpers import rows
+from tests.support.application import introduce
+from tests.support.clock import HandClock
+from tests.support.postgres import Logins, new_database, two_logins
 
 
 @pytest.fixture(scope="module")

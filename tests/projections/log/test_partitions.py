@@ -21,12 +21,12 @@ from projections.log.append import Appender
 from projections.log.partitions import Partitions
 from projections.log.rebuild import Rebuilder
 from projections.log.statement import WriteSet
-from tests.postgres import new_database
-from tests.projections.feeding import as_superuser, do, event, table
 from tests.projections.log.conftest import SIZE
 from tests.projections.log.helpers import event as row
 from tests.projections.log.helpers import logged, rows, until, whole, write_of
 from tests.projections.log.writers import writers
+from tests.support.feeding import as_superuser, do, event, table
+from tests.support.postgres import new_database
 
 
 def partitions(url: str) -> list[tuple[int, int, int]]:

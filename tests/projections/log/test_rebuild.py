@@ -41,9 +41,9 @@ from projections.log.streams import Streams
 from tests.domain.composition.compositions_given import PLAYLIST
 from tests.domain.provision.provisions_given import EVENT, KEY, PLAN
 from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
-from tests.projections.feeding import as_superuser, do, event, record, room, table, tag
 from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import until
+from tests.support.feeding import as_superuser, do, event, record, room, table, tag
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from projections.audit.stored_log import StoredLog
 from projections.audit.verify import Verification, verify
 from projections.log.append import Appender
 from projections.log.statement import LogRow, WriteSet
-from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import process_on
 from tests.projections.log.helpers import event, rows
+from tests.support.feeding import as_superuser
 
 _SECRET = "Ilse Müller"
 _SHOWN = "SELECT position, state, metadata::text, octet_length(salt) FROM events ORDER BY 1"

@@ -20,9 +20,9 @@ from projections.audit.seals import LogPartition, partitions, seal_full
 from projections.audit.stored_log import StoredLog
 from projections.audit.verify import Extent, Verification, verify
 from projections.log.statement import WriteSet
-from tests.projections.feeding import as_superuser
 from tests.projections.log.conftest import process_on, small_partitions
 from tests.projections.log.helpers import event, rows
+from tests.support.feeding import as_superuser
 
 
 def _ignore(_: int) -> None:

@@ -15,7 +15,7 @@ from domain.record.record import Record, RegisterRecord
 from projections.log.append_queue import AppendLimits
 from projections.log.limits import LogLimits
 from tests.projections.log.helpers import logged, until, whole
-from tests.standby import Replicated
+from tests.support.standby import Replicated
 
 BY = Invocation.by("tester")
 

@@ -22,8 +22,8 @@ from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
 from domain.record.property_handlers import MAX_AT_ONCE
 from domain.record.record import RegisterRecord
-from tests.projections.feeding import do, room, tag
 from tests.projections.log.helpers import interrupted, logged, rows, whole
+from tests.support.feeding import do, room, tag
 
 ME = Cause.by("tester")
 

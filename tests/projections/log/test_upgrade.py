@@ -26,8 +26,8 @@ from projections.log.executor import CommandExecutor
 from projections.log.rebuild import Rebuilder
 from projections.log.streams import Streams
 from projections.record.queries import LinkUsers
-from tests.projections.feeding import as_superuser, table
 from tests.projections.log.helpers import until
+from tests.support.feeding import as_superuser, table
 
 OLD = View[Room](
     name="room_name_view",

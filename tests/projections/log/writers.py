@@ -33,8 +33,8 @@ from projections.kernel.database.database import Database
 from projections.log.append import Appender, send_events
 from projections.log.commit_notifier import CommitNotifier
 from projections.log.statement import WriteSet, statement
-from tests.platform.waiting import ROOT
 from tests.projections.log.helpers import event
+from tests.support.waiting import ROOT
 
 LANES = 4
 _SLOT = struct.Struct("=qq")  # pid, appends acknowledged

@@ -30,10 +30,10 @@ from tests.api.asking import logged
 from tests.api.media.test_configuration_secrecy import CHANNEL_TEXT
 from tests.api.media.test_configuration_secrets import secrets_of
 from tests.api.serving import NO_FILES
-from tests.conftest import assembled
 from tests.projections.content_key.issuing import KID, handlers_on, issue, issue_one, key_request, values
-from tests.projections.feeding import as_superuser
-from tests.wired import services
+from tests.support.application import assembled
+from tests.support.feeding import as_superuser
+from tests.support.services import services
 from workers.adapters.outbound_http import GuardedClient
 
 OLD, NEW = bytes(32), bytes(31) + b"\1"

@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 from api.kernel.log import RequestLog
 from api.wiring.core import Core
 from tests.api.asking import add, topics
-from tests.conftest import assembled, introduce
-from tests.wired import services
-from tests.workers.job.engine import ENGINE, once, process
+from tests.support.application import assembled, introduce
+from tests.support.engine import ENGINE, once, process
+from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient

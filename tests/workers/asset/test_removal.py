@@ -20,8 +20,8 @@ from domain.kernel.ports import Executor, Invocation, Outcome
 from projections.asset.queries import AssetQueries, StoredCaptionTexts
 from projections.job.queue import QueuedRun
 from tests.api.asking import topics
-from tests.conftest import NOON
-from tests.projections.feeding import do
+from tests.support.clock import NOON
+from tests.support.feeding import do
 from tests.workers.media.captions.test_tracks import MANIFEST, MASTER
 from workers.adapters.media_directory import MediaDirectory
 from workers.asset.caption_packages import CaptionPackages

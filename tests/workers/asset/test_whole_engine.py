@@ -10,9 +10,9 @@ import pytest
 
 from domain.asset.aggregate import Asset
 from tests.api.asking import topics
+from tests.support.engine import ENGINE, once
+from tests.support.sources.numbered_frames import film, numbers, probed
 from tests.workers.asset.producing import Production, production
-from tests.workers.job.counted import film, numbers, probed
-from tests.workers.job.engine import ENGINE, once
 
 Migrated = tuple[str, str | None]
 NOT_AWAITED = "the asset of the job was deleted, or another job makes it"

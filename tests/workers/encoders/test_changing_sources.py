@@ -15,10 +15,10 @@ import pytest
 
 from domain.channel.encoder_settings import EncodeSettings, encode_settings
 from tests.contract.encoder.ffmpeg_stage import ffmpeg_plan
-from tests.sources import captioned, films
-from tests.sources.films import CHANGES, Form
-from tests.sources.measure import apart, box, picture, sound
-from tests.workers.job.counted import probed, tool
+from tests.support.sources import captioned, films
+from tests.support.sources.films import CHANGES, Form
+from tests.support.sources.measure import apart, box, picture, sound
+from tests.support.sources.numbered_frames import probed, tool
 from workers.adapters.encoders.encode_command import encode_command
 from workers.adapters.encoders.sources import input_of
 from workers.media.captions.a53 import CaptionServices, caption_data

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from domain.channel.encoder_settings import RenditionPlan
-from tests.sources.bars import BARS, SOURCES, agree, colours_of, shown_stream
-from tests.workers.job.counted import tool
+from tests.support.sources.bars import BARS, SOURCES, agree, colours_of, shown_stream
+from tests.support.sources.numbered_frames import tool
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import Input, _pictures
 from workers.media.colours import UNNAMED, Colours

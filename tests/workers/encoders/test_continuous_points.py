@@ -13,13 +13,13 @@ import pytest
 
 from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import SEGMENT, children, ffmpeg_plan
-from tests.programs import not_run, program
 from tests.projections.log.helpers import until
-from tests.workers.encoders.receiver import Receiver
+from tests.support.programs import not_run, program
+from tests.support.receiver import Receiver
+from tests.support.rtmp_receiver import rtmp_receiver
+from tests.support.sources.numbered_frames import probed, tool
 from tests.workers.encoders.test_ffmpeg import PATIENCE, SECRET, counters, encoder, more, running
-from tests.workers.job.counted import probed, tool
 from tests.workers.outbound.test_client import certified
-from tests.workers.pushes.rtmp_receiver import rtmp_receiver
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.ports.encoders import EncoderFailed

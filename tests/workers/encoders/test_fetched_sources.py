@@ -14,9 +14,9 @@ from aiohttp import web
 from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_plan
 from tests.projections.log.helpers import until
-from tests.workers.encoders.receiver import Receiver
+from tests.support.receiver import Receiver
+from tests.support.sources.numbered_frames import film, numbers
 from tests.workers.encoders.test_ffmpeg import PATIENCE, encoder, joined, more, running
-from tests.workers.job.counted import film, numbers
 from tests.workers.job.streamed import playlist
 from workers.adapters.encoders.fetched import FetchedStream
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder

@@ -19,8 +19,8 @@ import pytest
 from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import POINTS, SEGMENT, children, ffmpeg_encoder, ffmpeg_plan
 from tests.projections.log.helpers import until
-from tests.workers.encoders.receiver import Receiver, Taken
-from tests.workers.job.counted import film, probed, tool
+from tests.support.receiver import Receiver, Taken
+from tests.support.sources.numbered_frames import film, probed, tool
 from workers.adapters.encoders.encode_command import BITS
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.point import QUEUED

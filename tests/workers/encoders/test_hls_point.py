@@ -7,7 +7,7 @@ import asyncio
 from domain.channel.encoding import PointPlan
 from tests.contract.encoder.conftest import client, receiver
 from tests.projections.log.helpers import until
-from tests.workers.encoders.receiver import Receiver
+from tests.support.receiver import Receiver
 from workers.adapters.encoders.hls_point import HlsPoint
 from workers.adapters.encoders.point import Sending
 from workers.adapters.encoders.tracks import Segment, Track, TrackPlan

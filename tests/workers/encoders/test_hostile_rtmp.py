@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.bounds import MIB, bounded
-from tests.workers.pushes.rtmp_receiver import _message
+from tests.support.rtmp_receiver import _message
 from workers.adapters.encoders.amf import decode, encode
 from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.rtmp import RtmpPublication, RtmpTarget, _ChunkReader

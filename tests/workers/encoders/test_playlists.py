@@ -12,7 +12,7 @@ from domain.channel.encoder_settings import LONGEST_DVR
 from domain.channel.encoding import PointPlan
 from tests.contract.encoder.conftest import client, receiver
 from tests.projections.log.helpers import until
-from tests.workers.encoders.receiver import Receiver
+from tests.support.receiver import Receiver
 from workers.adapters.encoders.hls_point import HlsPoint
 from workers.adapters.encoders.playlists import MediaPlaylist
 from workers.adapters.encoders.point import WINDOW, Sending

@@ -10,7 +10,7 @@ from domain.channel.encoding import PointPlan
 from domain.event.values import AudioInput
 from tests.contract.encoder.conftest import client
 from tests.projections.log.helpers import until
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from tests.support.rtmp_receiver import RtmpReceiver, rtmp_receiver
 from workers.adapters.encoders.point import Sending
 from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO

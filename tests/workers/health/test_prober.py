@@ -31,8 +31,8 @@ from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.api.asking import add, add_channel
 from tests.api.media.provision.provisions_given import Ends, document, event_with, provision
+from tests.support.sessions import go_live
 from tests.workers.health.point_server import PointServer, answers, hangs, smil
-from tests.workers.session.memory import go_live
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.point_status.strategies import point_status
 from workers.health.prober import SHARDS, LookResult, PointKeys, Prober, look_at

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.workers.job.hosting import Listener, order
+from tests.support.step_hosts import Listener, order
 from tests.workers.job.streamed import Streamed
 from workers.job.media_paths import MediaPaths
 from workers.job.protocol import Finished, StepFailure

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.workers.job.counted import film, tool
+from tests.support.sources.numbered_frames import film, tool
 
 FRAMES = 75
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=3:sample_rate=48000")

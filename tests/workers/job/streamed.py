@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.workers.job.counted import film, tool
+from tests.support.sources.numbered_frames import film, tool
 
 FRAMES = 200
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)

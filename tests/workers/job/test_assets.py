@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.workers.job.counted import film, numbers, probed, tool
-from tests.workers.job.hosting import Listener, order
+from tests.support.sources.numbered_frames import film, numbers, probed, tool
+from tests.support.step_hosts import Listener, order
 from tests.workers.job.sources import HDR, ffmpeg
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -16,9 +16,9 @@ from domain.kernel.errors import Unavailable
 from projections.job.queue import QueuedRun
 from projections.kernel.sizes import MIB
 from tests.projections.log.helpers import until
-from tests.s3 import client, new_bucket
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.s3 import versity_endpoint as versity_endpoint
+from tests.support.s3 import client, new_bucket
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.s3 import versity_endpoint as versity_endpoint
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.s3_bucket import S3Bucket
 from workers.job import bucket_workspaces

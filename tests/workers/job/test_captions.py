@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.job.hosting import Listener
-from tests.workers.job.packaging import published, run
+from tests.support.packages import published, run
+from tests.support.step_hosts import Listener
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

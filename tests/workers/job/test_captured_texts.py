@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from domain.kernel.clock import system_clock
+from tests.support.origin import Body, Origin
+from tests.support.sources.numbered_frames import numbers, probed, tool
 from tests.workers.job.capturing import Studio, studio
-from tests.workers.job.counted import numbers, probed, tool
-from tests.workers.job.origin import Body, Origin
 from tests.workers.job.streamed import WRAPS, moment, playlist
 from workers.media.captions.reading import read
 

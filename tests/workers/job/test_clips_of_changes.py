@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from domain.job.values import Severity
-from tests.sources.films import Form, changing, clock_jump, ffmpeg, film, slides, still, two_programmes
-from tests.sources.measure import apart, box, picture, sound
-from tests.workers.job.counted import probed
-from tests.workers.job.hosting import Listener, order
+from tests.support.sources.films import Form, changing, clock_jump, ffmpeg, film, slides, still, two_programmes
+from tests.support.sources.measure import apart, box, picture, sound
+from tests.support.sources.numbered_frames import probed
+from tests.support.step_hosts import Listener, order
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

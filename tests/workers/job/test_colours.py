@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.programs import program
-from tests.sources.bars import BARS, JFIF, SOURCES, Rgb, agree, colours_of, rgb_bars, shown_stream
+from tests.support.packages import run
+from tests.support.programs import program
+from tests.support.sources.bars import BARS, JFIF, SOURCES, Rgb, agree, colours_of, rgb_bars, shown_stream
 from tests.workers.job.chromium import opened
-from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -16,12 +16,12 @@ import pytest
 import threefive
 
 from projections.job.queue import QueuedRun
-from tests.npm_packages import shaka_player
-from tests.programs import program
-from tests.workers.job.composing import FRAMES, H264, digests, event, gaps, item, keys, lufs, playlist, source
-from tests.workers.job.counted import numbers, probed
-from tests.workers.job.hosting import Listener, order
-from tests.workers.job.packaging import Results, published, run
+from tests.support.npm_packages import shaka_player
+from tests.support.packages import Results, published, run
+from tests.support.programs import program
+from tests.support.sources.numbered_frames import numbers, probed
+from tests.support.sources.playlists import FRAMES, H264, digests, event, gaps, item, keys, lufs, playlist, source
+from tests.support.step_hosts import Listener, order
 from tests.workers.job.sources import ffmpeg
 from tests.workers.job.test_vod_engine import decrypted
 from tests.workers.job.theatre import HEIGHT, WIDTH, Theatre

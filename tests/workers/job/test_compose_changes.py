@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.sources.films import LASTS, Form, changing, ffmpeg, film, late, slides, sound_first, still
-from tests.sources.measure import apart, box, picture, sound
-from tests.workers.job.composing import event, item, playlist
-from tests.workers.job.packaging import Results, run
+from tests.support.packages import Results, run
+from tests.support.sources.films import LASTS, Form, changing, ffmpeg, film, late, slides, sound_first, still
+from tests.support.sources.measure import apart, box, picture, sound
+from tests.support.sources.playlists import event, item, playlist
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

@@ -20,10 +20,10 @@ from projections.asset.queries import AssetQueries
 from projections.composition.queries import CompositionQueries
 from projections.event.queries import EventQueries
 from projections.job.queue import JobNumberSequence
-from tests.wired import container
-from tests.workers.job.composing import event, source
-from tests.workers.job.counted import numbers
-from tests.workers.job.engine import ENGINE, Engine, once, process
+from tests.support.engine import ENGINE, Engine, once, process
+from tests.support.services import container
+from tests.support.sources.numbered_frames import numbers
+from tests.support.sources.playlists import event, source
 
 Migrated = tuple[str, str | None]
 ME = Invocation.by("studio")

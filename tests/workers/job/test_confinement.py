@@ -22,8 +22,8 @@ import pytest
 from domain.job.values import Output
 from domain.kernel.ids import new_id
 from projections.job.queue import QueuedRun
-from tests.platform.waiting import ROOT
-from tests.workers.job.hosting import TRIAL, Listener, order, plugin
+from tests.support.step_hosts import TRIAL, Listener, order, plugin
+from tests.support.waiting import ROOT
 from workers.adapters.step_account import NAME, program_confinement, step_account
 from workers.adapters.system_account import system_account
 from workers.job import folders
@@ -334,8 +334,8 @@ def test_where_the_system_allows_no_network_namespace_the_pool_warns(tmp_path: P
 ORDINARY = """
 import asyncio, json, os, sys
 from pathlib import Path
-from tests.without_landlock import without_landlock
-from tests.workers.job.hosting import TRIAL, Listener, order, plugin
+from tests.support.without_landlock import without_landlock
+from tests.support.step_hosts import TRIAL, Listener, order, plugin
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.confinement import Places, conceal
 

@@ -17,7 +17,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.errors import Refused
 from domain.kernel.ports import Invocation
 from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
-from tests.workers.job.hosting import TRIAL, Listener, order, plugin
+from tests.support.step_hosts import TRIAL, Listener, order, plugin
 from workers.job.content_protection import ContentProtection
 from workers.job.protocol import Finished, Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from domain.job.values import Output, Result, Severity
-from tests.workers.job.hosting import Listener, order
-from tests.workers.job.steps import Trial
+from tests.support.step_hosts import Listener, order
+from tests.support.steps import Trial
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.job.cancellation import Cancellation

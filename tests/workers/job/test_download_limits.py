@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from projections.kernel.sizes import MIB
-from tests.workers.job.hosting import Listener, order
+from tests.support.step_hosts import Listener, order
 from workers.job.download_limits import DownloadLimitReached, DownloadWatch
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from tests.sources.captioned import Line21, captioned, dtvcc, triples
-from tests.workers.job.counted import film, probed
-from tests.workers.job.packaging import run
+from tests.support.packages import run
+from tests.support.sources.captioned import Line21, captioned, dtvcc, triples
+from tests.support.sources.numbered_frames import film, probed
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

@@ -10,7 +10,7 @@ import pytest
 from domain.job.values import JobState, TaskState
 from projections.job.queue import JobNumberSequence
 from tests.projections.log.helpers import until
-from tests.workers.job.engine import Engine, process
+from tests.support.engine import Engine, process
 
 Migrated = tuple[str, str | None]
 

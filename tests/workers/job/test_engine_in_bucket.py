@@ -8,10 +8,10 @@ import pytest
 
 from projections.job.queue import JobNumberSequence
 from tests.projections.log.helpers import until
-from tests.s3 import client, new_bucket
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.s3 import versity_endpoint as versity_endpoint
-from tests.workers.job.engine import Engine, process
+from tests.support.engine import Engine, process
+from tests.support.s3 import client, new_bucket
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.s3 import versity_endpoint as versity_endpoint
 from workers.ports.buckets import BucketAddress
 
 

@@ -13,10 +13,10 @@ import pytest
 from lxml import etree
 from pydantic import ValidationError
 
-from tests.sources.films import ffmpeg
-from tests.workers.job.counted import probed
-from tests.workers.job.hosting import Listener
-from tests.workers.job.packaging import Results, run
+from tests.support.packages import Results, run
+from tests.support.sources.films import ffmpeg
+from tests.support.sources.numbered_frames import probed
+from tests.support.step_hosts import Listener
 from workers.adapters.ffmpeg import find
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -17,9 +17,9 @@ from shutil import rmtree
 import pytest
 
 from domain.job.values import Output, Result, Severity
-from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
-from tests.workers.job.hosting import RESULTS, TRIAL, Listener, order, plugin
+from tests.support.descriptors import descriptors_left
+from tests.support.step_hosts import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool

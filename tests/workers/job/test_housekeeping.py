@@ -9,10 +9,10 @@ from api.wiring.core import Core
 from domain.job.aggregate import Job
 from projections.job.queue import TaskQueue
 from projections.job.worker_lease import WorkerLease
-from tests.conftest import HandClock
-from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import rows
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 from workers.job.housekeeping import Housekeeping
 from workers.job.media_paths import MediaPaths
 from workers.job.workspaces import Workspaces

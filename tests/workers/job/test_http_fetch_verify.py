@@ -17,8 +17,8 @@ import pytest
 
 from domain.job.values import Output, Result
 from tests.projections.log.helpers import until
+from tests.support.step_hosts import Listener, order
 from tests.workers.job.file_host import CHANGED, FileHost
-from tests.workers.job.hosting import Listener, order
 from workers.job.media_paths import MediaPaths
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool

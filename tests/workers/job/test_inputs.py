@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from workers.job.inputs import Inputs
 from workers.ports.buckets import ObjectStore, StoredObject
 

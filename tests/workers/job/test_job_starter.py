@@ -12,8 +12,8 @@ from domain.job.values import JobState, TaskPlan, TaskState
 from projections.consumers.leases import shard_of
 from projections.job.settings import EngineSettingsQueries
 from projections.job.view import SHARDS
-from tests.conftest import HandClock
 from tests.projections.job.jobs_made import accept, present
+from tests.support.clock import HandClock
 from workers.job.job_starter import JobStarter
 from workers.kernel.wakeups import Waker
 

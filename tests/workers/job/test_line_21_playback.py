@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.programs import program
-from tests.sources.captioned import Line21, captioned, triples
+from tests.support.packages import run
+from tests.support.programs import program
+from tests.support.sources.captioned import Line21, captioned, triples
 from tests.workers.job.chromium import opened
-from tests.workers.job.packaging import run
 from tests.workers.job.sources import ffmpeg
 from tests.workers.job.test_text_playback import PLAYERS, SECONDS, Screening, srt
 from tests.workers.job.test_text_playback import screening as screening

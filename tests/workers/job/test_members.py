@@ -17,8 +17,8 @@ from domain.job.values import JobState, TaskState
 from domain.kernel.clock import system_clock
 from projections.job.queue import JobNumberSequence
 from projections.job.view import SHARDS
-from tests.platform.waiting import ROOT, python
-from tests.workers.job.engine import PLUGINS, Engine, once, plugins, process
+from tests.support.engine import PLUGINS, Engine, once, plugins, process
+from tests.support.waiting import ROOT, python
 
 Migrated = tuple[str, str | None]
 LEASE = 3

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import pytest
 
-from tests.sources.films import AAC, HEVC, between_keys, late
-from tests.sources.measure import apart, picture, sound
-from tests.workers.job.counted import film, numbers, probed
-from tests.workers.job.hosting import Listener, order
+from tests.support.sources.films import AAC, HEVC, between_keys, late
+from tests.support.sources.measure import apart, picture, sound
+from tests.support.sources.numbered_frames import film, numbers, probed
+from tests.support.step_hosts import Listener, order
 from tests.workers.job.sources import WRAP, ffmpeg
 from workers.job.protocol import Finished
 from workers.job.step_process_pool import StepProcessPool

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.job.hosting import Listener, order
+from tests.support.step_hosts import Listener, order
 from tests.workers.test_ffmpeg import script
 from workers.adapters.ffmpeg import find
 from workers.job.protocol import Finished, StepFailure

@@ -21,13 +21,13 @@ from projections.job.queue import JobNumberSequence, QueuedRun
 from projections.job.upload_states import UploadStates, UploadTaken
 from projections.kernel.database.database import Database
 from projections.log.reader import read
-from tests.contract.target.facebook_server import TOKEN as PAGE_TOKEN
-from tests.contract.target.stages import PASSWORD, TOKEN, Stage, in_bucket, in_ssh, on_facebook, on_web, on_youtube
-from tests.contract.target.youtube_server import CLIENT_SECRET, REFRESH
-from tests.s3 import SECRET
-from tests.s3 import moto_endpoint as moto_endpoint
-from tests.workers.job.engine import Engine, once, process
-from tests.workers.job.hosting import Listener, order
+from tests.support.engine import Engine, once, process
+from tests.support.s3 import SECRET
+from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.step_hosts import Listener, order
+from tests.support.targets.facebook_server import TOKEN as PAGE_TOKEN
+from tests.support.targets.stages import PASSWORD, TOKEN, Stage, in_bucket, in_ssh, on_facebook, on_web, on_youtube
+from tests.support.targets.youtube_server import CLIENT_SECRET, REFRESH
 from tests.workers.media.captions.test_tracks import MASTER
 from workers.adapters.targets.sftp import PART
 from workers.job.protocol import Finished, StepFailure

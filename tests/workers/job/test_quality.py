@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.sources.films import changing
-from tests.workers.job.hosting import Listener
-from tests.workers.job.packaging import run
+from tests.support.packages import run
+from tests.support.sources.films import changing
+from tests.support.step_hosts import Listener
 from tests.workers.job.sources import ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

@@ -16,7 +16,7 @@ from domain.job.values import Fenced, JobState, Output, Result, TaskState
 from domain.kernel.clock import system_clock
 from projections.job.queue import JobNumberSequence, QueuedRun, TaskQueue
 from projections.job.worker_lease import WorkerLease
-from tests.workers.job.engine import Engine, once, plugins, process
+from tests.support.engine import Engine, once, plugins, process
 from workers.adapters.step_account import NAME
 from workers.adapters.system_account import system_account
 from workers.job.media_paths import JOBS, MediaPaths

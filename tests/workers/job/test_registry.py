@@ -10,8 +10,8 @@ import pytest
 from pydantic_core import to_json
 
 from domain.kernel.errors import Malformed
-from tests.workers.job.hosting import TRIAL, plugin
-from tests.workers.job.steps import nothing
+from tests.support.step_hosts import TRIAL, plugin
+from tests.support.steps import nothing
 from workers.job.registry import Registry, builtin, installed
 from workers.job.workflow import MOST_PARAMETERS, JobParameters, Step, Workflow
 from workers.job.workflows.http_fetch_verify import HttpFetchVerify

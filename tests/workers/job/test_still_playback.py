@@ -12,11 +12,11 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from tests.npm_packages import npm_packages
-from tests.programs import program
-from tests.sources import films
+from tests.support.npm_packages import npm_packages
+from tests.support.packages import run
+from tests.support.programs import program
+from tests.support.sources import films
 from tests.workers.job.chromium import opened
-from tests.workers.job.packaging import run
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

@@ -11,12 +11,12 @@ import pytest
 from lxml import etree
 
 from domain.job.values import Severity
-from tests.sources.captioned import Line21, captioned, triples
-from tests.workers.job.composing import event, item
-from tests.workers.job.composing import playlist as composed
-from tests.workers.job.counted import film, probed
-from tests.workers.job.hosting import Listener
-from tests.workers.job.packaging import run
+from tests.support.packages import run
+from tests.support.sources.captioned import Line21, captioned, triples
+from tests.support.sources.numbered_frames import film, probed
+from tests.support.sources.playlists import event, item
+from tests.support.sources.playlists import playlist as composed
+from tests.support.step_hosts import Listener
 from tests.workers.job.sources import ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool

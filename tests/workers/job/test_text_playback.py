@@ -13,11 +13,11 @@ import pytest
 from aiohttp import web
 
 from domain.asset.values import CaptionKind
-from tests.npm_packages import npm_packages
-from tests.programs import program
+from tests.support.npm_packages import npm_packages
+from tests.support.packages import run
+from tests.support.programs import program
+from tests.support.sources.numbered_frames import film
 from tests.workers.job.chromium import opened
-from tests.workers.job.counted import film
-from tests.workers.job.packaging import run
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

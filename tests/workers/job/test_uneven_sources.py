@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.sources import films
-from tests.sources.films import AAC, AC3, H264, H264_B, HEVC, MP2, MPEG2, OPUS, VP8, Form
-from tests.sources.measure import apart, box, picture, sound
-from tests.workers.job.counted import probed
-from tests.workers.job.hosting import Listener
-from tests.workers.job.packaging import Results, run
+from tests.support.packages import Results, run
+from tests.support.sources import films
+from tests.support.sources.films import AAC, AC3, H264, H264_B, HEVC, MP2, MPEG2, OPUS, VP8, Form
+from tests.support.sources.measure import apart, box, picture, sound
+from tests.support.sources.numbered_frames import probed
+from tests.support.step_hosts import Listener
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.kernel.forked import ForkServer

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.origin import Origin
+from tests.support.packages import published, run
+from tests.support.sources.numbered_frames import numbers, probed
 from tests.workers.job.capturing import Studio, studio
-from tests.workers.job.counted import numbers, probed
-from tests.workers.job.origin import Origin
-from tests.workers.job.packaging import published, run
 from tests.workers.job.streamed import SYNC, heard, moment, playlist
 from workers.job.protocol import StepFailure
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.films import AAC, AC3, H264_B, MP2, MPEG2, Coding, Form, between_keys, ffmpeg, film
-from tests.sources.measure import apart, box, picture, sound
+from tests.support.origin import Body, Origin
+from tests.support.sources.films import AAC, AC3, H264_B, MP2, MPEG2, Coding, Form, between_keys, ffmpeg, film
+from tests.support.sources.measure import apart, box, picture, sound
+from tests.support.sources.numbered_frames import numbers, tool
 from tests.workers.job.capturing import Studio, studio
-from tests.workers.job.counted import numbers, tool
-from tests.workers.job.origin import Body, Origin
 from tests.workers.job.streamed import moment, playlist
 
 __all__ = ["studio"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from domain.kernel.clock import system_clock
+from tests.support.origin import Origin
+from tests.support.sources.numbered_frames import numbers, probed
 from tests.workers.job.capturing import Studio, studio
-from tests.workers.job.counted import numbers, probed
-from tests.workers.job.origin import Origin
 from tests.workers.job.streamed import SYNC, heard, moment
 from workers.job.protocol import StepFailure
 

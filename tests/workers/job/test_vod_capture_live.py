@@ -15,9 +15,9 @@ import pytest
 
 from domain.kernel.clock import system_clock
 from tests.projections.log.helpers import until
+from tests.support.origin import Origin
+from tests.support.sources.numbered_frames import numbers
 from tests.workers.job.capturing import Studio, studio
-from tests.workers.job.counted import numbers
-from tests.workers.job.origin import Origin
 from tests.workers.job.streamed import BEGAN, moment, playlist
 from workers.adapters.outbound_http import GuardedClient
 from workers.job.context import StepFailed

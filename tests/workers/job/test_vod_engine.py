@@ -17,10 +17,10 @@ from domain.job.handlers import JobHandlers, NewJob
 from domain.kernel.ports import Invocation
 from projections.job.queue import JobNumberSequence
 from tests.projections.content_key.issuing import handlers_on, issue_one, key_request
-from tests.wired import container
-from tests.workers.job.counted import film, numbers, tool
-from tests.workers.job.engine import ENGINE, Engine, once, process
-from tests.workers.job.packaging import published
+from tests.support.engine import ENGINE, Engine, once, process
+from tests.support.packages import published
+from tests.support.services import container
+from tests.support.sources.numbered_frames import film, numbers, tool
 from tests.workers.job.sources import BOTH, FRAMES, H264, TONE
 
 Migrated = tuple[str, str | None]

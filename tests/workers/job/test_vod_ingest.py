@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from domain.kernel.errors import Malformed
-from tests.workers.job.counted import film, numbers, probed
+from tests.support.packages import published, run
+from tests.support.sources.numbered_frames import film, numbers, probed
 from tests.workers.job.file_host import FileHost
-from tests.workers.job.packaging import published, run
 from tests.workers.job.sources import BOTH, FRAMES, H264, RISKY, SOURCES, TONE, ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.registry import builtin

@@ -18,8 +18,8 @@ from domain.drm import pssh, widevine
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import Scheme
 from domain.event.published_files import is_withheld
-from tests.workers.job.counted import BITS, film, numbers, probed, tool
-from tests.workers.job.packaging import Results, published, run, shown_by_packager
+from tests.support.packages import Results, published, run, shown_by_packager
+from tests.support.sources.numbered_frames import BITS, film, numbers, probed, tool
 from workers.job.protocol import Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.vod.renditions import ladder

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.npm_packages import shaka_player
-from tests.programs import program
-from tests.workers.job.counted import film, numbers, probed
-from tests.workers.job.packaging import run
+from tests.support.npm_packages import shaka_player
+from tests.support.packages import run
+from tests.support.programs import program
+from tests.support.sources.numbered_frames import film, numbers, probed
 from tests.workers.job.sources import RISKY, SOURCES, Foreign
 from tests.workers.job.theatre import HEIGHT, WIDTH, Theatre
 from workers.job.protocol import Protection, StepFailure

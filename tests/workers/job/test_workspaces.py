@@ -14,8 +14,8 @@ import pytest
 
 from domain.job.values import Output
 from projections.job.queue import QueuedRun
-from tests.descriptors import descriptors_left
 from tests.projections.log.helpers import until
+from tests.support.descriptors import descriptors_left
 from workers.job import folders
 from workers.job.media_paths import MediaPaths, PathEscape
 from workers.job.publishers import PublishedByAnother, Publishers

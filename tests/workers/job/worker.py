@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from domain.job.values import Severity
-from tests.workers.job.hosting import Listener, order
+from tests.support.step_hosts import Listener, order
 from workers.job.step_process_pool import StepProcessPool
 
 

@@ -16,8 +16,8 @@ from projections.job.view import JOB_SEARCH
 from projections.kernel.sql.search import CONSUMER, SHORTEST, grams
 from projections.log import reader
 from projections.log.log_watcher import LogWatcher
-from tests.projections.feeding import do, event
 from tests.projections.job.jobs_made import accept, started
+from tests.support.feeding import do, event
 from tests.workers.webhook.sender.sending import until
 from workers.kernel.consumer import Consumer
 from workers.kernel.log_feed import LogFeed

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.bars import BAR, BARS, JFIF, SOURCES, agree, colours_of, rgb_bars, shown_stream
-from tests.workers.job.counted import tool
+from tests.support.sources.bars import BAR, BARS, JFIF, SOURCES, agree, colours_of, rgb_bars, shown_stream
+from tests.support.sources.numbered_frames import tool
 from workers.media.colours import JPEG, Colours
 
 _ONE = ("-frames:v", "1", "-update", "1")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.films import AAC, AC3, CHANGES, H264, MPEG2, OPUS, VP8, Form, changing, film, late, slides, still
-from tests.sources.measure import Picture, Sound, apart, box, picture, sound
-from tests.workers.job.counted import probed, tool
+from tests.support.sources.films import AAC, AC3, CHANGES, H264, MPEG2, OPUS, VP8, Form, changing, film, late, slides, still
+from tests.support.sources.measure import Picture, Sound, apart, box, picture, sound
+from tests.support.sources.numbered_frames import probed, tool
 from workers.media.filters import (
     PICTURE_TIMES,
     SOUND_LINE,

@@ -11,7 +11,7 @@ import numpy
 import pyloudnorm
 import pytest
 
-from tests.workers.job.counted import tool
+from tests.support.sources.numbered_frames import tool
 from workers.media.loudness import LoudnessMeasure, meter, read_meter
 
 Parts = Sequence[tuple[float, float]]

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from domain.kernel.errors import Unavailable
-from tests.s3 import client, new_bucket
-from tests.s3 import moto_endpoint as moto_endpoint
+from tests.support.s3 import client, new_bucket
+from tests.support.s3 import moto_endpoint as moto_endpoint
 from workers.adapters.media_bucket import MediaBucket
 from workers.adapters.s3_bucket import S3Bucket
 from workers.ports.buckets import BucketAddress

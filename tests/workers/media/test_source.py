@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from domain.job.values import Severity
-from tests.sources import films
-from tests.sources.films import Form
-from tests.sources.measure import picture
-from tests.workers.job.counted import tool
+from tests.support.sources import films
+from tests.support.sources.films import Form
+from tests.support.sources.measure import picture
+from tests.support.sources.numbered_frames import tool
 from workers.media.errors import Unusable
 from workers.media.file import ProbedFile, probe_at
 from workers.media.source import source

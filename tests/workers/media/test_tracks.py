@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.films import AAC, AC3, CHANGES, H264, HEVC, Coding, Form, changing, ffmpeg, film
+from tests.support.sources.films import AAC, AC3, CHANGES, H264, HEVC, Coding, Form, changing, ffmpeg, film
 from workers.media.changes import Watch, parameters
 from workers.media.tracks import Listing, MeasuredTrack
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 from tests.workers.origin.studio import Studio
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from domain.channel.point_token import PointToken, Use
 from domain.kernel.encryption import IngestKeys
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 from tests.workers.origin.mp4 import AAC, AVC, Codec, fragment, init
 from workers.adapters.media_directory import MediaDirectory
 from workers.origin.knowledge import IsAwaited

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import HandClock
-from tests.sources import captioned
-from tests.sources.captioned import Line21, dtvcc, triples
-from tests.sources.films import ffmpeg
+from tests.support.clock import HandClock
+from tests.support.sources import captioned
+from tests.support.sources.captioned import Line21, dtvcc, triples
+from tests.support.sources.films import ffmpeg
 from tests.workers.origin.studio import ARCHIVE, LIVE, Studio, Track, master_playlist
 from workers.media.captions.a53 import CaptionServices
 from workers.media.captions.segments import segment_captions

@@ -9,8 +9,8 @@ from time import time
 
 import pytest
 
-from tests.conftest import HandClock
-from tests.platform.waiting import pauses
+from tests.support.clock import HandClock
+from tests.support.waiting import pauses
 from tests.workers.origin.mp4 import AAC, fragment, init
 from tests.workers.origin.studio import Studio
 from workers.origin.limits import UploadRefused

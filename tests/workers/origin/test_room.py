@@ -9,7 +9,7 @@ from re import findall
 
 import pytest
 
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 from tests.workers.origin.studio import ARCHIVE, Studio, Track, master_playlist
 from workers.origin.limits import RefusalReason, UploadRefused
 from workers.origin.recordings import RecordedPoint

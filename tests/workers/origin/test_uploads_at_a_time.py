@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import HandClock
 from tests.projections.log.helpers import until
+from tests.support.clock import HandClock
 from tests.workers.origin.studio import Studio, Track, writer
 from workers.origin import ingest as upload_body
 from workers.origin.limits import RefusalReason, UploadRefused

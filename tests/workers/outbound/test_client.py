@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from tests.conftest import NOON
-from tests.descriptors import descriptors_left
+from tests.support.clock import NOON
+from tests.support.descriptors import descriptors_left
 from tests.workers.outbound.host import OK, Answers, Host, Liar, Silence, hangs, says
 from workers.adapters.outbound_guard import AddressGuard
 from workers.adapters.outbound_http import GuardedClient

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from domain.channel.encoder_settings import SAMPLE_RATE
-from tests.sources import films
-from tests.sources.films import CHANGES, Form
-from tests.sources.measure import apart
+from tests.support.sources import films
+from tests.support.sources.films import CHANGES, Form
+from tests.support.sources.measure import apart
 from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
 from workers.adapters.encoders.item_decoder import ItemDecoder, ItemStreams, Over, inspect_item
 from workers.adapters.ffmpeg import find

@@ -20,7 +20,7 @@ from domain.event.values import EventDetails
 from tests.contract.encoder.conftest import client
 from tests.contract.encoder.ffmpeg_stage import LOCAL
 from tests.projections.log.helpers import until
-from tests.workers.playout.memory import item
+from tests.support.playout import item
 from workers.adapters.item_cache import ItemCache
 from workers.adapters.item_files import PlayoutFiles
 from workers.adapters.media_directory import MediaDirectory

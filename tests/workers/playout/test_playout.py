@@ -22,9 +22,9 @@ from domain.composition.values import Item
 from tests.contract.encoder.conftest import client, receiver
 from tests.contract.encoder.ffmpeg_stage import children, ffmpeg_encoder, ffmpeg_plan
 from tests.projections.log.helpers import until
-from tests.workers.encoders.receiver import Receiver
-from tests.workers.job.counted import film, numbers, probed, tool
-from tests.workers.playout.memory import Shelf, item
+from tests.support.playout import Shelf, item
+from tests.support.receiver import Receiver
+from tests.support.sources.numbered_frames import film, numbers, probed, tool
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
 from workers.adapters.encoders.upcoming import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient

@@ -14,7 +14,7 @@ import pytest
 from domain.composition.values import Item, ItemType
 from domain.kernel.errors import Unavailable
 from tests.projections.log.helpers import until
-from tests.workers.playout.memory import Shelf, item
+from tests.support.playout import Shelf, item
 from workers.playout import programme as programme_module
 from workers.playout.ports import PlayoutPlaylist
 from workers.playout.programme import Programme, shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.workers.playout.memory import item
+from tests.support.playout import item
 from workers.playout.ports import PlayoutPlaylist
 from workers.playout.schedule import DueItem, Place, PlayoutAnchor, due, locate, successor
 

@@ -31,8 +31,8 @@ from projections.provision.queries import ProvisionQueries
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault, new_signing_secret
 from tests.api.media.webhook.callbacks_given import CIPHER
-from tests.projections.feeding import do
-from tests.workers.job.engine import once
+from tests.support.engine import once
+from tests.support.feeding import do
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import LogSignal, WakeupHub
 from workers.ports.provisioners import Provisioner

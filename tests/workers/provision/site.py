@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from domain.provision.desired import Desired, Provided
 from domain.provision.values import Deployment
-from tests.workers.job.engine import once
+from tests.support.engine import once
 from workers.adapters.provisioners.terraform import TerraformLimits, TerraformProvisioner
 from workers.adapters.provisioners.workdir import Workdir
 from workers.ports.provisioners import Halt

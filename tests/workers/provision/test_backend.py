@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.programs import program
+from tests.support.programs import program
 from tests.workers.provision.site import TEMPLATE, A, Site, names
 from workers.adapters.provisioners.terraform_json import lock_in
 

@@ -12,8 +12,8 @@ from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.provision.values import ProvisionState
-from tests.projections.feeding import do
-from tests.workers.job.engine import process
+from tests.support.engine import process
+from tests.support.feeding import do
 from tests.workers.provision.provisioned import ME, Provisioning
 
 RULES = [

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 from api.wiring.core import Core
 from domain.provision.values import ProvisionState
 from projections.provision.queries import ProvisionQueries
-from tests.conftest import HandClock
 from tests.projections.job.jobs_made import present
+from tests.support.clock import HandClock
 from tests.workers.provision.memory_provisioner import MemoryProvisioner
 from tests.workers.provision.provisioned import Provisioning, reconciling
 from workers.kernel.metrics import WorkerMetrics

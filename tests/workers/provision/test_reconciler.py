@@ -17,8 +17,8 @@ from domain.provision.desired import Desired, Provided
 from domain.provision.row import ProvisionRow
 from domain.provision.values import Deployment, ProvisionState
 from projections.consumers.leases import IDLE, Assignment, MemberState
-from tests.conftest import HandClock
-from tests.workers.job.engine import once
+from tests.support.clock import HandClock
+from tests.support.engine import once
 from tests.workers.provision.memory_provisioner import MemoryProvisioner
 from tests.workers.provision.provisioned import Provisioning, reconciling
 from workers.adapters.provisioners.static import StaticProvisioner

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from faults.surroundings import SmallDisk
-from tests.programs import program
-from tests.workers.job.engine import once
+from tests.support.engine import once
+from tests.support.programs import program
 from tests.workers.provision.site import TEMPLATE, A, B, Site, names
 from workers.adapters.provisioners.workdir import ProgramDeadline
 from workers.ports.provisioners import Halt

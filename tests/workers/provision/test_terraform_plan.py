@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs import program
+from tests.support.programs import program
 from tests.workers.provision.site import Site
 
 ORIGIN, ENCODER = {"name": "origin-1", "type": "origin"}, {"name": "encoder-1", "type": "encoder"}

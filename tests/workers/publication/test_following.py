@@ -19,10 +19,10 @@ from domain.record.kinds.channel import Channel
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord
 from tests.api.asking import topics
-from tests.conftest import HandClock
-from tests.contract.target.memory import MemoryLiveTarget
 from tests.domain.memory import MemoryNotes
-from tests.projections.feeding import configured, do, event, record
+from tests.support.clock import HandClock
+from tests.support.feeding import configured, do, event, record
+from tests.support.targets.memory import MemoryLiveTarget
 from tests.workers.publication.test_orders import carried_out, fed, pending_orders
 from workers.ports.targets import TargetFailed
 

@@ -35,11 +35,11 @@ from projections.record.history import RecordHistory
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from tests.api.asking import topics
-from tests.conftest import HandClock
-from tests.contract.target.memory import MemoryTarget
 from tests.domain.memory import MemoryNotes
-from tests.projections.feeding import do
-from tests.wired import container
+from tests.support.clock import HandClock
+from tests.support.feeding import do
+from tests.support.services import container
+from tests.support.targets.memory import MemoryTarget
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
 from workers.kernel.order_worker import OrderWorker

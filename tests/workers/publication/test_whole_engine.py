@@ -12,9 +12,9 @@ import pytest
 
 from tests.api.asking import topics
 from tests.api.media.publishing import add_destination
-from tests.contract.target.stages import TOKEN, on_web
+from tests.support.engine import once
+from tests.support.targets.stages import TOKEN, on_web
 from tests.workers.asset.producing import ROLES, Production, production
-from tests.workers.job.engine import once
 
 Migrated = tuple[str, str | None]
 FILM = bytes(range(256)) * 400

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.films import Form, film
-from tests.sources.measure import apart, picture, sound
-from tests.workers.job.origin import Body, Origin
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
+from tests.support.origin import Body, Origin
+from tests.support.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
+from tests.support.sources.films import Form, film
+from tests.support.sources.measure import apart, picture, sound
 from tests.workers.pushes.test_rtmp_push import PATIENCE, pushing
 from workers.adapters.encoders.rtmp import VIDEO
 from workers.media.codecs import configuration

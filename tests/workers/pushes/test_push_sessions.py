@@ -34,11 +34,11 @@ from projections.publication.queries import WANTED, PublicationQueries
 from projections.record.queries import RecordQueries
 from projections.session.store import SessionStore
 from tests.contract.encoder.ffmpeg_stage import LOCAL
-from tests.projections.feeding import configured, do, event, record
-from tests.workers.job.engine import once
-from tests.workers.pushes.live_origin import LiveOrigin, live_origin
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
-from tests.workers.session.memory import LEASE, until
+from tests.support.engine import once
+from tests.support.feeding import configured, do, event, record
+from tests.support.live_origin import LiveOrigin, live_origin
+from tests.support.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from tests.support.sessions import LEASE, until
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.pushes.copied import Copying

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.contract.encoder.ffmpeg_stage import LOCAL, children
+from tests.support.live_origin import LiveOrigin, live_origin
+from tests.support.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
+from tests.support.sessions import until
+from tests.support.sources.numbered_frames import probed, tool
 from tests.workers.encoders.test_continuous_points import command_line, free_port, nginx
-from tests.workers.job.counted import probed, tool
 from tests.workers.outbound.test_client import certified
-from tests.workers.pushes.live_origin import LiveOrigin, live_origin
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, Taken, rtmp_receiver
-from tests.workers.session.memory import until
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
 from workers.adapters.encoders.rtmp_point import LATE
 from workers.adapters.ffmpeg import find

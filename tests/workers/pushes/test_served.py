@@ -12,10 +12,10 @@ import pytest
 from tests.api.asking import assert_problem, topics
 from tests.api.media.publishing import add_destination
 from tests.contract.encoder.ffmpeg_stage import LOCAL
-from tests.contract.target.stages import serving
 from tests.contract.target.test_stream_targets import PASSWORD, USER, Wowza
+from tests.support.engine import once
+from tests.support.targets.stages import serving
 from tests.workers.asset.producing import Production, production
-from tests.workers.job.engine import once
 from tests.workers.pushes.test_whole_engine import LIVE, became, state
 
 Migrated = tuple[str, str | None]

@@ -12,11 +12,11 @@ import pytest
 from tests.api.asking import topics
 from tests.api.media.publishing import add_destination
 from tests.contract.encoder.ffmpeg_stage import LOCAL
+from tests.support.engine import once
+from tests.support.live_origin import LiveOrigin, live_origin
+from tests.support.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from tests.support.sessions import until
 from tests.workers.asset.producing import Production, production
-from tests.workers.job.engine import once
-from tests.workers.pushes.live_origin import LiveOrigin, live_origin
-from tests.workers.pushes.rtmp_receiver import RtmpReceiver, rtmp_receiver
-from tests.workers.session.memory import until
 
 Migrated = tuple[str, str | None]
 LIVE = "/api/media/livepublication"

@@ -26,10 +26,10 @@ from projections.log_store.log_store import Logbook
 from projections.record.queries import RecordQueries
 from projections.session.store import SessionQueries, SessionState, SessionStore
 from projections.vault.vault import Vault
-from tests.projections.feeding import configured, event, record
+from tests.support.feeding import configured, event, record
+from tests.support.playout import Shelf
+from tests.support.sessions import FAST, LEASE, go_live, stop, until
 from tests.workers.encoders.memory import MemoryEncoder, MemoryPoint
-from tests.workers.playout.memory import Shelf
-from tests.workers.session.memory import FAST, LEASE, go_live, stop, until
 from workers.kernel.metrics import PlayoutMetrics
 from workers.kernel.wakeups import Waker
 from workers.playout.ports import PlayoutPlaylist

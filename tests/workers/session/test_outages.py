@@ -9,8 +9,8 @@ import pytest
 
 from api.wiring.core import Core
 from projections.kernel.database.database import Database
-from tests.link import Link
-from tests.workers.session.memory import LEASE, World, an_event, channel_of, go_live, member, stop, until
+from tests.support.link import Link
+from tests.support.sessions import LEASE, World, an_event, channel_of, go_live, member, stop, until
 
 LONG = 6.0
 """A lease that a busy machine can keep: a process that was frozen for a third of it asks the database before it sends."""

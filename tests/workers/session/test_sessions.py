@@ -13,8 +13,8 @@ import pytest
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from projections.session.store import SessionState
-from tests.projections.feeding import do
-from tests.workers.session.memory import (
+from tests.support.feeding import do
+from tests.support.sessions import (
     FAST,
     LEASE,
     Member,

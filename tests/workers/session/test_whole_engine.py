@@ -22,12 +22,12 @@ from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.record.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import LOCAL, SMALL, children
-from tests.projections.feeding import configured, do, event, record
 from tests.projections.log.helpers import rows
-from tests.workers.encoders.receiver import Receiver, receiving
-from tests.workers.job.counted import film, numbers, probed
-from tests.workers.job.engine import once, process
-from tests.workers.session.memory import until
+from tests.support.engine import once, process
+from tests.support.feeding import configured, do, event, record
+from tests.support.receiver import Receiver, receiving
+from tests.support.sessions import until
+from tests.support.sources.numbered_frames import film, numbers, probed
 
 Migrated = tuple[str, str | None]
 MAIN = UUID(int=101)

@@ -19,7 +19,7 @@ from projections.kernel.database.database import Database
 from projections.kernel.sizes import MIB
 from projections.log.reader import head, read
 from projections.log.transactions import writes
-from tests.projections.feeding import do
+from tests.support.feeding import do
 from workers.webhook.callbacks.fanout import CallbackFanout
 from workers.webhook.fanout import NotificationFanout
 

@@ -17,8 +17,8 @@ from domain.redaction.events import Part
 from projections.audit.redactor import RedactionSelection
 from projections.log.reader import head
 from projections.webhook.keys import shard_of
-from tests.conftest import NOON
-from tests.projections.feeding import do, event, room
+from tests.support.clock import NOON
+from tests.support.feeding import do, event, room
 from tests.workers.webhook.feeding import ALL, ONE, Fed, amend, delete, fed, notifications, rows, webhook
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)

@@ -11,7 +11,7 @@ from domain.asset.aggregate import Asset
 from domain.asset.values import AssetType
 from domain.kernel.command import Command
 from tests.domain.scenario import NOW, THEN
-from tests.projections.feeding import do, event
+from tests.support.feeding import do, event
 from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, together, webhook
 
 FIRST = UUID(int=1)

@@ -14,7 +14,7 @@ from domain.record.kinds.category import Category
 from domain.record.kinds.chapter_point import ChapterPoint
 from domain.record.kinds.custom_property import CategoryProperty, ChapterPointProperty
 from domain.record.record import RegisterRecord
-from tests.projections.feeding import do, event, record
+from tests.support.feeding import do, event, record
 from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, rows, together, webhook
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)

@@ -20,9 +20,9 @@ from domain.kernel.mapper import UnknownTopic
 from domain.record.kinds.chapter_point import ChapterPoint
 from projections.log.reader import head, read
 from projections.webhook.keys import CHANNEL
-from tests.conftest import NOON
-from tests.projections.feeding import as_superuser, do, event, record
 from tests.projections.webhook.finishing import finishing
+from tests.support.clock import NOON
+from tests.support.feeding import as_superuser, do, event, record
 from tests.workers.webhook.feeding import ALL, ONE, Fed, amend, fed, notifications, rows, webhook
 
 FIRST = UUID(int=1)

@@ -18,7 +18,7 @@ from domain.record.kinds.event_type import EventType
 from domain.record.kinds.room import Room
 from domain.record.record import Record, RegisterRecord
 from projections.event import queries as showing
-from tests.projections.feeding import do, event, record
+from tests.support.feeding import do, event, record
 from tests.workers.webhook.feeding import ALL, ONE, Fed, fed, notifications, rows, together, webhook
 
 HALL, PLAZA, MATCH, SPORT, NEWS, PROPERTY = (UUID(int=number) for number in (101, 102, 103, 104, 105, 106))

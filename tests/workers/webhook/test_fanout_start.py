@@ -8,8 +8,8 @@ from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from projections.log.reader import head
 from projections.webhook.fanout import webhooks_as_of
-from tests.conftest import NOON
-from tests.projections.feeding import as_superuser, do, event
+from tests.support.clock import NOON
+from tests.support.feeding import as_superuser, do, event
 from tests.workers.webhook.feeding import ALL, ONE, amend, delete, fed, rows, webhook
 
 FIRST, OTHER = UUID(int=1), UUID(int=103)

@@ -12,9 +12,9 @@ from domain.record.kinds.chapter_point import ChapterPoint
 from projections.consumers.leases import ShardLeases
 from projections.consumers.parked import ParkedRecords
 from projections.log.reader import head
-from tests.projections.feeding import as_superuser, do, event, record
 from tests.projections.log.helpers import rows as read_rows
 from tests.projections.log.helpers import until
+from tests.support.feeding import as_superuser, do, event, record
 from tests.workers.consumed import consumed
 from tests.workers.webhook.feeding import ALL, fed, notifications, webhook
 

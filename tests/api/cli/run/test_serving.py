@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.forked import Forked
-from tests.initialised import copied
-from tests.initialised import initialised as initialised
-from tests.platform.waiting import until
+from tests.support.forks import Forked
+from tests.support.postgres_homes import copied
+from tests.support.postgres_homes import initialised as initialised
+from tests.support.waiting import until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 PRODUCT = str(Path(__file__).with_name("tiny_product.py"))

@@ -14,9 +14,9 @@ from api.wiring.core import Core
 from domain.asset.aggregate import Asset
 from tests.api.asking import UNKNOWN, assert_problem, fields_of, last, logged, topics
 from tests.api.media.asset.assets_given import GIF, film, image
-from tests.conftest import HandClock
 from tests.domain.scenario import NOW
-from tests.projections.feeding import do
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 
 
 async def completed(inner: Core, asset: dict[str, Any]) -> None:

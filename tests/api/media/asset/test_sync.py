@@ -16,7 +16,7 @@ from domain.asset import handlers
 from domain.asset.aggregate import Asset
 from tests.api.asking import UNKNOWN, add, add_flow, assert_problem, last, logged
 from tests.api.media.asset.assets_given import film, image, vod_file
-from tests.projections.feeding import do
+from tests.support.feeding import do
 
 
 async def sync(http: httpx.AsyncClient, event: str) -> tuple[bool, int, int]:

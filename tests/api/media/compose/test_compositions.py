@@ -14,7 +14,7 @@ from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_channel, add_flow, add_room, assert_problem, last, of_event, topics
 from tests.api.media.compose.composing import composed, composed_for_encoder, composing_channel, item, source
 from tests.api.media.owners import add_category
-from tests.conftest import NOON
+from tests.support.clock import NOON
 
 LATER = (NOON + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 STARTED = ["vod_job_started", "mp4_state_changed", "state_changed"]

@@ -6,7 +6,7 @@ import httpx
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, of_event, patch, replace
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 
 async def ids(http: httpx.AsyncClient, address: str, **parameters: str) -> list[str]:

@@ -19,7 +19,7 @@ from domain.record.kinds.infrastructure_profile import InfrastructureProfile
 from domain.record.kinds.room import Room
 from domain.record.record import Record
 from tests.api.asking import UNKNOWN, add, add_room, assert_problem, event, fields_of, last, patch, replace, topics
-from tests.projections.feeding import configured, do, record
+from tests.support.feeding import configured, do, record
 
 LINKS: dict[str, tuple[type[Record], str, str | None]] = {
     "roomId": (Room, "roomId", "room"),

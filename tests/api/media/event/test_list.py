@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.api.asking import AWKWARD, UNKNOWN, add, add_room, fields_of, new_id
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 DAYS = ["2031-05-01T10:00:00.000Z", "2031-05-02T10:00:00.000Z", "2031-05-03T10:00:00.000Z"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from tests.api.asking import AWKWARD, UNKNOWN, add, fields_of
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 
 async def test_references_and_external_ids_of_any_character_find_their_event(http: httpx.AsyncClient) -> None:

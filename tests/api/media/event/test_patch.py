@@ -24,7 +24,7 @@ from tests.api.asking import (
     replace,
 )
 from tests.api.media.event.test_post import FLAGS, LIMITS, TEXTS, TIMES
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 
 async def tags_of(http: httpx.AsyncClient, key: str) -> list[str]:

@@ -22,7 +22,7 @@ from tests.api.asking import (
     replace,
     topics,
 )
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 NOON = "2031-01-02T12:00:00.000Z"

@@ -32,7 +32,7 @@ from domain.event.playback import (
 from domain.event.ports import EventRow
 from domain.event.values import EventDetails, EventState
 from tests.api.asking import UNKNOWN, add, add_room
-from tests.conftest import NOON
+from tests.support.clock import NOON
 
 
 def words(text: str) -> list[str]:

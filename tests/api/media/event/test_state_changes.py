@@ -9,7 +9,7 @@ import httpx
 from api.wiring.core import Core
 from domain.event.values import EventState
 from tests.api.asking import UNKNOWN, add, assert_problem, event, fields_of, last, logged, new_id, of_event, version_of
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 NOON = "2031-01-02T12:00:00.000Z"
 ONE = "2031-01-02T13:00:00.000Z"

@@ -23,7 +23,7 @@ from projections.log_store.log_store import Logbook
 from projections.record.queries import RecordQueries
 from tests.api.asking import add, of_event, patch, replace
 from tests.api.serving import serving
-from tests.projections.feeding import do
+from tests.support.feeding import do
 
 OLD, NEW = UUID(int=1), UUID(int=2)
 

@@ -18,10 +18,10 @@ from domain.provision.desired import Desired
 from domain.provision.values import Deployment
 from tests.api.asking import assert_problem, last
 from tests.api.serving import NO_FILES
-from tests.conftest import NOON
 from tests.contract.provisioner.stages import QUICK, install
-from tests.wired import services
-from tests.workers.job.engine import once
+from tests.support.clock import NOON
+from tests.support.engine import once
+from tests.support.services import services
 from tests.workers.provision.foreign_service import KEY, SECRET, serving
 from tests.workers.provision.site import A, Notes
 from workers.adapters.outbound_http import GuardedClient

@@ -27,7 +27,7 @@ from tests.api.media.provision.provisions_given import (
     shown,
     terminate,
 )
-from tests.conftest import NOON, HandClock
+from tests.support.clock import NOON, HandClock
 
 UP = tuple({**resource, "ipAddress": f"198.51.100.{number}"} for number, resource in enumerate(RESOURCES, start=1))
 TIME = iso(NOON)

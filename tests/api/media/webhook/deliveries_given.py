@@ -12,8 +12,8 @@ from api.wiring.core import Core
 from domain.event.values import EventDetails
 from projections.webhook.fanout import NewDelivery, insert
 from projections.webhook.keys import DeliverySource, delivery_id
-from tests.conftest import NOON
 from tests.projections.webhook.finishing import finishing
+from tests.support.clock import NOON
 from workers.webhook.fanout import payload
 from workers.webhook.policy import Action, Change, Effect
 

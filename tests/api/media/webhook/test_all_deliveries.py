@@ -13,7 +13,8 @@ from projections.webhook.keys import delivery_id
 from tests.api.asking import add_webhook, fields_of, last
 from tests.api.media.webhook.callbacks_given import add_callback
 from tests.api.media.webhook.deliveries_given import OTHER, Deliveries
-from tests.conftest import NOON, introduce
+from tests.support.application import introduce
+from tests.support.clock import NOON
 
 PATH = "/api/webhook/deliveries/"
 

@@ -12,8 +12,9 @@ from domain.webhook.callback import Callback
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.webhook.callbacks_given import add_callback, named
 from tests.api.media.webhook.deliveries_given import Deliveries
-from tests.conftest import NOON, HandClock, introduce
-from tests.projections.feeding import do
+from tests.support.application import introduce
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import do
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from domain.record.kinds.setting import Setting
 from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from tests.api.asking import add, add_webhook, assert_problem, last
-from tests.conftest import introduce
+from tests.support.application import introduce
 
 PATH = "/api/webhook"
 BODY = {"webhookUrl": "https://hooks.test/a"}

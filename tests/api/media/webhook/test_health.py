@@ -9,7 +9,7 @@ import httpx
 from api.wiring.core import Core
 from tests.api.asking import add_webhook, last
 from tests.api.media.webhook.deliveries_given import Deliveries
-from tests.conftest import NOON, HandClock
+from tests.support.clock import NOON, HandClock
 
 
 async def test_each_webhook_says_what_waits_and_what_failed_within_a_day(

@@ -6,7 +6,7 @@ import httpx
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, assert_problem, last, logged, of_event
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 
 async def test_a_forced_notification_is_recorded_and_nothing_of_the_event_changes(

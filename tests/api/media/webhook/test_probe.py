@@ -18,7 +18,7 @@ from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.api.media.webhook.callbacks_given import add_callback, sealed
 from tests.api.media.webhook.deliveries_given import Deliveries
 from tests.api.serving import serving
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from tests.workers.webhook.sender.sending import Got, Receiver
 
 SAMPLE: dict[str, Any] = {

@@ -8,7 +8,7 @@ import pytest
 from api.wiring.core import Core
 from tests.api.asking import add_webhook, assert_problem, fields_of, last
 from tests.api.media.webhook.deliveries_given import OTHER, Deliveries
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 
 ANSWERED = "The answer was 500 Internal Server Error."
 DISABLED = "the webhook is disabled"

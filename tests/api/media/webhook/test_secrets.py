@@ -18,7 +18,7 @@ from domain.webhook.endpoint import decode_secret
 from tests.api.asking import add, add_webhook, assert_problem, fields_of, last, logged, topics
 from tests.api.media.test_configuration_secrecy import tables
 from tests.api.media.test_configuration_secrets import rows, secrets_of
-from tests.conftest import NOON
+from tests.support.clock import NOON
 
 MARK = "swordfish"
 SPELLINGS = (MARK, MARK.encode().hex(), "\\u0073wordfish", base64.b64encode(MARK.encode()).decode())

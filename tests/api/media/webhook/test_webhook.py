@@ -10,7 +10,8 @@ import pytest
 
 from api.wiring.core import Core
 from tests.api.asking import UNKNOWN, add, add_webhook, assert_problem, fields_of, last, logged, topics
-from tests.conftest import HandClock, introduce
+from tests.support.application import introduce
+from tests.support.clock import HandClock
 
 PATH = "/api/webhook"
 URL = "https://hooks.test/a"

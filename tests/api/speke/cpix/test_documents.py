@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 
 from domain.drm import pssh
-from tests.api.speke.cpix.given import DOCUMENTS, FAIRPLAY, NS, PLAYREADY, WIDEVINE, answered, single, tree
+from tests.support.cpix.keys import DOCUMENTS, FAIRPLAY, NS, PLAYREADY, WIDEVINE, answered, single, tree
 
 NAMES = sorted(path.name.removesuffix(".request.xml") for path in DOCUMENTS.glob("*.request.xml"))
 AS_SHOWN = ("spec-widevine-playready", "spec-widevine", "spec-fairplay")

@@ -20,17 +20,11 @@ from lxml import etree
 from api.speke.cpix.encryption import DocumentKeys
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run, read
-from tests.api.speke.cpix.given import DOCUMENTS, FAIRPLAY, KID, NS, answered, given_for, single, system, tree, v1
+from tests.support.cpix.keys import DOCUMENTS, FAIRPLAY, KID, NS, answered, certificate, given_for, single, system, tree, v1
 
 OAEP = "http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p"
 AES_CBC = "http://www.w3.org/2001/04/xmlenc#aes256-cbc"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def certificate(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "packager")])
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=1))
-    return b64encode(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)).decode()
 
 
 def delivery(*certificates: str, more: str = "") -> str:

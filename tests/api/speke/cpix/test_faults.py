@@ -8,8 +8,8 @@ import pytest
 
 from api.speke.cpix.errors import CpixFault, SpekeError
 from api.speke.cpix.request import dry_run, read
-from tests.api.speke.cpix.given import FAIRPLAY, KID, OTHER_KID, PLAYREADY, WIDEVINE, key, rule, system, v1, v2
-from tests.platform.waiting import ROOT
+from tests.support.cpix.keys import FAIRPLAY, KID, OTHER_KID, PLAYREADY, WIDEVINE, key, rule, system, v1, v2
+from tests.support.waiting import ROOT
 
 AES_128 = "81376844-f976-481e-a84e-cc25d39b0b33"
 KEY = f'<cpix:ContentKey kid="{KID}"/>'

@@ -11,7 +11,7 @@ from api.speke.cpix.request import read, version_headers
 from api.speke.cpix.signalling import Audience
 from domain.drm.settings import DrmSettings
 from domain.drm.systems import DrmSystem
-from tests.api.speke.cpix.given import (
+from tests.support.cpix.keys import (
     FAIRPLAY,
     KID,
     NS,

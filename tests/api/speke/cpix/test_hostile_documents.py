@@ -12,7 +12,7 @@ from lxml import etree
 
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run, read
-from tests.api.speke.cpix.given import AUDIENCE, DOCUMENTS, answered, given_for, tree, v1
+from tests.support.cpix.keys import AUDIENCE, DOCUMENTS, answered, given_for, tree, v1
 
 SEEDS = sorted(path.read_bytes() for path in DOCUMENTS.glob("*.request.xml"))
 ENTITY = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'

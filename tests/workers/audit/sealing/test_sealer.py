@@ -27,11 +27,11 @@ from projections.log.reader import head
 from projections.vault.vault import Vault
 from projections.webhook.keys import FAN_OUT, LOG_SEALED
 from tests.api.asking import add_webhook, assert_problem
-from tests.conftest import HandClock
 from tests.projections.audit.sealed import SealedLog, verdict
-from tests.projections.feeding import as_superuser, event, room
-from tests.s3 import client
-from tests.s3 import moto_endpoint as moto_endpoint
+from tests.support.clock import HandClock
+from tests.support.feeding import as_superuser, event, room
+from tests.support.s3 import client
+from tests.support.s3 import moto_endpoint as moto_endpoint
 from tests.workers.audit.sealing.time_stamps import serving, verified
 from tests.workers.consumed import consumed
 from tests.workers.webhook.feeding import fed

@@ -12,7 +12,7 @@ from shutil import which
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.programs import not_run
+from tests.support.programs import not_run
 
 _CONFIG = """
 [tsa]

@@ -9,7 +9,7 @@ from domain.kernel.mapper import EventMapper
 from projections.composition.queries import CompositionQueries
 from projections.consumers.orders import Orders
 from projections.log.reader import read
-from tests.wired import container
+from tests.support.services import container
 from workers.event.films.policy import CONSUMER, FilmCommands, FilmOrders
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker

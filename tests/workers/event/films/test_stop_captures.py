@@ -20,10 +20,10 @@ from domain.job.handlers import NewJob
 from domain.kernel.ports import Invocation
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.flow import Flow
-from tests.conftest import HandClock
 from tests.domain.channel.texts_given import FLOW
-from tests.projections.feeding import configured, do, record
 from tests.projections.log.helpers import rows
+from tests.support.clock import HandClock
+from tests.support.feeding import configured, do, record
 from tests.workers.event.films.following import fed, followed, jobs_of, worker
 
 MAIN, CAPTURED, PLAIN, EVENT = UUID(int=101), UUID(int=201), UUID(int=202), UUID(int=1)

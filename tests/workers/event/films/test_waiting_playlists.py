@@ -20,10 +20,10 @@ from domain.event.commands import (
 from domain.event.values import EventState, Trigger, VodJobEnd, VodWorkflow
 from domain.kernel.errors import DomainError
 from domain.kernel.ports import Invocation
-from tests.conftest import HandClock
 from tests.domain.composition.compositions_given import EVENT, OTHER, SOURCE, item, playlist
-from tests.projections.feeding import do
 from tests.projections.log.helpers import rows
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 from tests.workers.event.films.following import composition_handlers, fed, followed, jobs_of, worker
 from tests.workers.event.outcomes.test_failures import fed as failures_fed
 from tests.workers.event.outcomes.test_failures import handler as failures

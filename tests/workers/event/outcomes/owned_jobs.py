@@ -13,7 +13,7 @@ from domain.kernel.command import Command
 from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.room import Room
 from domain.record.record import RegisterRecord
-from tests.projections.feeding import do
+from tests.support.feeding import do
 
 ROOM = UUID(int=1)
 OTHER = UUID(int=2)

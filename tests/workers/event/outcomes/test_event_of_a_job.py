@@ -23,10 +23,10 @@ from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from projections.asset.queries import AssetQueries
 from projections.job.queue import JobNumberSequence
-from tests.wired import container
-from tests.workers.job.counted import film, numbers
-from tests.workers.job.engine import ENGINE, Engine, once, process
-from tests.workers.job.origin import Origin
+from tests.support.engine import ENGINE, Engine, once, process
+from tests.support.origin import Origin
+from tests.support.services import container
+from tests.support.sources.numbered_frames import film, numbers
 from tests.workers.job.streamed import Streamed, moment, playlist
 
 Migrated = tuple[str, str | None]

@@ -30,8 +30,8 @@ from domain.publication.values import PublicationKind, PublicationState, Publica
 from domain.record.kinds.destination import Destination
 from projections.log.reader import read
 from projections.log_store.log_store import Logbook
-from tests.projections.feeding import configured, do, record
 from tests.projections.log.helpers import rows
+from tests.support.feeding import configured, do, record
 from workers.event.outcomes.failures import FailureNotes
 
 EVENT: Final = UUID(int=1)

@@ -19,7 +19,7 @@ from domain.record.kinds.room import Room
 from projections.consumers.orders import Orders
 from projections.log.reader import read
 from projections.log.transactions import writes
-from tests.projections.feeding import do
+from tests.support.feeding import do
 from tests.workers.event.outcomes.owned_jobs import OTHER, OUTPUT, ROOM, accept, complete, names, owned, rename
 from workers.event.outcomes.policy import CONSUMER, OutcomeOrders, OwnerCommand, OwnerCommands
 from workers.kernel.order_worker import OrderWorker

@@ -14,9 +14,9 @@ from domain.kernel.ports import Invocation, Plan
 from domain.record.kinds.room import Room
 from domain.record.record import RegisterRecord
 from projections.job.queue import JobNumberSequence
+from tests.support.engine import ENGINE, Engine, once, process
+from tests.support.sources.numbered_frames import film, numbers
 from tests.workers.event.outcomes.owned_jobs import ROOM, names, rename
-from tests.workers.job.counted import film, numbers
-from tests.workers.job.engine import ENGINE, Engine, once, process
 from workers.job.registry import installed
 
 Migrated = tuple[str, str | None]

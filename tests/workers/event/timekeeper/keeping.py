@@ -29,11 +29,11 @@ from projections.log_store.log_store import Logbook
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault, new_signing_secret
 from tests.api.media.webhook.callbacks_given import CIPHER
-from tests.conftest import HandClock
 from tests.domain.asset.memory_assets import AssetWorkflows
-from tests.projections.feeding import do, event
 from tests.projections.log.helpers import rows
-from tests.wired import container
+from tests.support.clock import HandClock
+from tests.support.feeding import do, event
+from tests.support.services import container
 from tests.workers.provision.provisioned import Provisioning
 from tests.workers.webhook.sender.sending import until
 from workers.event.timekeeper import Timekeeper

@@ -12,8 +12,8 @@ from domain.event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
 from domain.kernel.ports import Invocation
 from projections.event.due import COMPOSE, DueEvents
 from tests.domain.composition.compositions_given import PLAYLIST, SOURCE
-from tests.projections.feeding import do
 from tests.projections.log.helpers import rows
+from tests.support.feeding import do
 from tests.workers.event.timekeeper.keeping import Keeping, composition_handlers
 from tests.workers.provision.provisioned import Provisioning
 from tests.workers.webhook.sender.sending import until

@@ -11,8 +11,8 @@ import pytest
 from api.wiring.core import core
 from domain.provision.aggregate import ProvisionInfo, provision_key
 from domain.provision.values import ProvisionState
-from tests.conftest import HandClock
 from tests.projections.log.helpers import Wire, appenders, log_locked, rows, terminate
+from tests.support.clock import HandClock
 from tests.workers.event.timekeeper.keeping import Keeping
 from tests.workers.event.timekeeper.test_timekeeper import HandDue
 from tests.workers.provision.memory_provisioner import MemoryProvisioner

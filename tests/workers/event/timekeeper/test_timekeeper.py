@@ -20,9 +20,9 @@ from projections.event.due import AT_ONCE, DueEvent, DueEvents
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher
-from tests.conftest import HandClock
-from tests.projections.feeding import do
 from tests.projections.log.helpers import Wire, appenders, log_locked, rows, terminate
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 from tests.workers.event.timekeeper.keeping import Keeping
 from tests.workers.webhook.sender.sending import until
 from workers.event.timekeeper import CHANGES_TIMES, Rests

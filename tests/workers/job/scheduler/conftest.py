@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from api.wiring.core import Core
-from tests.conftest import HandClock
 from tests.projections.job.jobs_made import present
+from tests.support.clock import HandClock
 from tests.workers.job.scheduler.scheduling import Scheduling
 
 

@@ -19,10 +19,10 @@ from domain.record.record import RegisterRecord
 from projections.consumers.leases import ShardLeases
 from projections.job.settings import EngineSettingsQueries
 from projections.vault.vault import Vault
-from tests.conftest import HandClock
-from tests.projections.feeding import do
 from tests.projections.job.jobs_made import accept
 from tests.projections.log.helpers import rows
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 from tests.workers.webhook.sender.sending import LOOPBACK, until
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient

@@ -15,9 +15,9 @@ from domain.job.values import JobState
 from projections.job.due import AT_ONCE, DueJobs
 from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
-from tests.conftest import HandClock
 from tests.projections.job.jobs_made import update
 from tests.projections.log.helpers import Wire, appenders, log_locked, rows, terminate
+from tests.support.clock import HandClock
 from tests.workers.job.scheduler.scheduling import Scheduling
 from tests.workers.webhook.sender.sending import until
 from workers.kernel.wakeups import LogSignal, Waker, WakeupHub

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sources.captioned import Line21, triples
+from tests.support.sources.captioned import Line21, triples
 from workers.media.captions.a53 import Triple
 from workers.media.captions.embedded import MOST_PAIRS, EmbeddedCaptions, Timed
 from workers.media.captions.reading import read

@@ -23,7 +23,7 @@ from projections.log.reader import read
 from projections.log.transactions import writes
 from projections.log_store.log_store import Logbook
 from projections.record.queries import RecordQueries
-from tests.projections.feeding import configured, do, event, record
+from tests.support.feeding import configured, do, event, record
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.session.encoding.policy import CONSUMER, ChannelOrders, EncodingOrders

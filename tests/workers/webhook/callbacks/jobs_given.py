@@ -11,7 +11,7 @@ from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import Output, Result, Submission, TaskPlan
 from domain.kernel.encryption import SecretRef
 from domain.kernel.named_callback import NamedCallback
-from tests.projections.feeding import do
+from tests.support.feeding import do
 
 PLANS = (TaskPlan(id=1, name="fetch"), TaskPlan(id=2, name="verify", after=(1,)))
 RETRIES = RetryPolicy(limit=1, delay=timedelta(seconds=30))

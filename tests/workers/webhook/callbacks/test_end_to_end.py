@@ -20,8 +20,8 @@ from projections.job.history import JobHistory
 from projections.webhook.keys import DeliverySource
 from projections.webhook.queries import callback_backlog
 from tests.api.media.webhook.callbacks_given import add_callback, sealed
-from tests.conftest import HandClock
 from tests.projections.webhook.finishing import finishing
+from tests.support.clock import HandClock
 from tests.workers.webhook.callbacks.consuming import consuming
 from tests.workers.webhook.callbacks.jobs_given import accept, complete, start
 from tests.workers.webhook.callbacks.jobs_given import callback as job_callback

@@ -27,8 +27,8 @@ from projections.log.reader import head, read
 from projections.record.queries import RecordQueries
 from projections.webhook.keys import CHANNEL, shard_of
 from tests.api.asking import logged
-from tests.conftest import NOON
-from tests.projections.feeding import do
+from tests.support.clock import NOON
+from tests.support.feeding import do
 from tests.workers.webhook.callbacks.jobs_given import accept, callback, complete, start, start_task
 from tests.workers.webhook.feeding import Fed, rows
 from workers.webhook.callbacks.fanout import CallbackFanout

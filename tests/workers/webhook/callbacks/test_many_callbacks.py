@@ -16,9 +16,9 @@ from projections.log.log_watcher import LogWatcher
 from projections.record.queries import RecordQueries
 from projections.webhook.unused_callbacks import FIRST, without_jobs
 from tests.api.media.webhook.callbacks_given import add_callback
-from tests.conftest import NOON, HandClock
-from tests.projections.feeding import as_superuser, do, event
 from tests.projections.rows_read import counting
+from tests.support.clock import NOON, HandClock
+from tests.support.feeding import as_superuser, do, event
 from tests.workers.webhook.callbacks.jobs_given import complete
 from tests.workers.webhook.sender.sending import Receiver, Sending
 from workers.kernel.consumer import Consumer

@@ -21,9 +21,9 @@ from domain.provision.values import ENDED, ProvisionState
 from domain.webhook.callback import callback_key
 from projections.webhook.queries import DeliveryFilter, DeliveryQueries
 from projections.webhook.unused_callbacks import FIRST, without_jobs
-from tests.conftest import HandClock
 from tests.domain.provision.provisions_given import EVENT, STATES, an_info, failed, requested
 from tests.domain.scenario import THEN, Fact, fact
+from tests.support.clock import HandClock
 from tests.workers.provision.memory_provisioner import MemoryProvisioner
 from tests.workers.provision.provisioned import Provisioning, reconciling
 from tests.workers.webhook.callbacks.consuming import consuming

@@ -18,8 +18,8 @@ from projections.webhook.keys import DeliverySource
 from projections.webhook.unused_callbacks import AT_ONCE
 from tests.api.asking import topics
 from tests.api.media.webhook.callbacks_given import add_callback, callbacks
-from tests.conftest import HandClock
-from tests.projections.feeding import do
+from tests.support.clock import HandClock
+from tests.support.feeding import do
 from tests.workers.webhook.callbacks.consuming import consuming
 from tests.workers.webhook.callbacks.jobs_given import accept
 from tests.workers.webhook.sender.sending import Receiver, Sending

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.wiring.core import Core
-from tests.conftest import HandClock
+from tests.support.clock import HandClock
 from tests.workers.webhook.sender.sending import Sending
 
 

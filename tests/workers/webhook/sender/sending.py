@@ -27,8 +27,8 @@ from projections.consumers.leases import ShardLeases
 from projections.record.queries import RecordQueries
 from projections.vault.vault import Vault
 from projections.webhook.keys import CHANNEL, DeliverySource, shard_of
-from tests.conftest import HandClock
-from tests.platform.waiting import pauses
+from tests.support.clock import HandClock
+from tests.support.waiting import pauses
 from workers.adapters.outbound_http import GuardedClient
 from workers.webhook.sender.sender import Sender
 

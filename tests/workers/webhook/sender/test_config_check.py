@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from projections.webhook.store import DeliveryStore, PendingDelivery, WebhookStatus
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from workers.webhook.sender.config_check import ConfigCheck
 from workers.webhook.sender.endpoint import EndpointSender
 from workers.webhook.sender.endpoint_configs import EndpointConfig, EndpointConfigs

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from projections.webhook.keys import SHARDS, shard_of
 from projections.webhook.store import PendingDelivery
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from workers.webhook.sender.endpoint import CONCURRENCY, MOST_RETRIES, EndpointSender
 from workers.webhook.sender.endpoint_state import (
     FAILURES,

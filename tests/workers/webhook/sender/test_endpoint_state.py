@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from workers.webhook.sender.endpoint_state import (
     DELETED,
     DISABLED,

@@ -18,7 +18,7 @@ from projections.kernel.background_task import FAULTS
 from projections.webhook.endpoint_health import EndpointFailures
 from projections.webhook.keys import shard_of
 from projections.webhook.store import DELIVERED, PENDING, PendingDelivery
-from tests.conftest import NOON
+from tests.support.clock import NOON
 from tests.workers.outbound.host import OK, Host, says
 from tests.workers.webhook.sender.sending import LOOPBACK, Receiver, Sending, until
 from workers.adapters.outbound_http import GuardedClient

@@ -20,7 +20,7 @@ from domain.webhook.aggregate import Webhook
 from domain.webhook.endpoint import encode_secret
 from projections.consumers.leases import ShardLeases
 from projections.webhook.keys import shard_of
-from tests.descriptors import descriptors_left
+from tests.support.descriptors import descriptors_left
 from tests.workers.webhook.sender.sending import Got, Receiver, Sending, until
 
 OLD, NEW = bytes(32), bytes(range(32))

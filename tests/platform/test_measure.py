@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources.films import (
+from tests.support.sources.films import (
     AAC,
     CHANGES,
     H264_B,
@@ -20,7 +20,7 @@ from tests.sources.films import (
     sound_first,
     two_programmes,
 )
-from tests.sources.measure import apart, box, picture, sound
+from tests.support.sources.measure import apart, box, picture, sound
 
 EVEN = [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
 

@@ -1,7 +1,7 @@
 """Runs the tests in several processes: forks of the one that has imported and collected them.
 
 To import and to collect costs seven seconds of processor time, which is paid once. The parent hands out groups of tests (files, see
-`tests.distribution`) and shows the reports that its children send. Fixtures of the session are made in each child.
+`tests.support.distribution`) and shows the reports that its children send. Fixtures of the session are made in each child.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-from tests.distribution import groups
+from tests.support.distribution import groups
 
 _ASK: Final = "ask"
 """A child asks for its next group. Everything else that it sends is the name of a hook and its arguments."""

@@ -13,7 +13,7 @@ from domain.job.values import Severity
 from workers.job.protocol import StepOrder
 from workers.job.registry import installed
 
-TRIAL = "tests.workers.job.steps:TRIAL"
+TRIAL = "tests.support.steps:TRIAL"
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from psycopg.rows import TupleRow
 from api.wiring.core import prepare
 from projections.kernel.database.database import APP_ROLE
 from projections.log.partitions import EVENTS_PER_PARTITION, MAKE_ROOM
-from tests.initialised import copied, made_once
+from tests.support.postgres_homes import copied, made_once
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 FAST = {"fsync": "off", "full_page_writes": "off"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from tests.workers.session.memory import until
+from tests.support.sessions import until
 from workers.adapters.ffmpeg import find
 
 _HLS = ("-f", "hls", "-hls_time", "0.5", "-hls_list_size", "8", "-hls_flags", "delete_segments+independent_segments")

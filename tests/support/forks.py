@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 class Forked(subprocess.Popen[str]):
@@ -97,7 +97,7 @@ def _orders() -> socket.socket:
     with theirs:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MEDIALEDGER_")}
         subprocess.Popen(
-            [sys.executable, "-m", "tests.fork_server", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
             cwd=ROOT,
             env=environment | {"PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,

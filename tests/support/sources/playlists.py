@@ -9,7 +9,7 @@ from re import findall
 from typing import Any
 from uuid import UUID
 
-from tests.workers.job.counted import film, probed, tool
+from tests.support.sources.numbered_frames import film, probed, tool
 
 FRAMES = 100
 H264 = ("-c:v", "libx264", "-preset", "veryfast", "-g", "30", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p")

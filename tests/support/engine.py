@@ -23,8 +23,8 @@ from domain.kernel.ports import Invocation
 from domain.record.kinds.setting import Setting
 from domain.record.record import RegisterRecord
 from projections.job.queue import JobNumberSequence
-from tests.platform.waiting import pauses
-from tests.wired import container
+from tests.support.services import container
+from tests.support.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.known import KnownTargets
@@ -39,7 +39,7 @@ from workers.ports.buckets import BucketAddress
 from workers.ports.outbound import DownloadLimits
 from workers.ports.targets import OpenDestination, ServiceAddresses, Targets, TargetSettings
 
-PLUGINS = str(Path(__file__).parents[2] / "plugins")
+PLUGINS = str(Path(__file__).with_name("plugins"))
 SOON = 120.0
 T = TypeVar("T")
 ENGINE = ("controller", "work")
@@ -111,7 +111,7 @@ class Engine:
 
 @contextmanager
 def plugins() -> Iterator[None]:
-    """Install the workflows of tests/plugins while the context is open."""
+    """Install the workflows of tests/support/plugins while the context is open."""
     sys.path.append(PLUGINS)
     installed.cache_clear()
     try:

@@ -15,12 +15,12 @@ from uuid import UUID, uuid4
 import asyncssh
 from aiohttp import web
 
-from tests.contract.target.facebook_server import PAGE, FacebookServer
-from tests.contract.target.facebook_server import TOKEN as PAGE_TOKEN
-from tests.contract.target.memory import MemoryTarget
-from tests.contract.target.wire import Wire
-from tests.contract.target.youtube_server import CLIENT, CLIENT_SECRET, REFRESH, YouTubeServer
-from tests.s3 import KEY, SECRET, client, new_bucket
+from tests.support.s3 import KEY, SECRET, client, new_bucket
+from tests.support.targets.facebook_server import PAGE, FacebookServer
+from tests.support.targets.facebook_server import TOKEN as PAGE_TOKEN
+from tests.support.targets.memory import MemoryTarget
+from tests.support.targets.wire import Wire
+from tests.support.targets.youtube_server import CLIENT, CLIENT_SECRET, REFRESH, YouTubeServer
 from workers.adapters.outbound_http import GuardedClient
 from workers.adapters.targets.facebook import FacebookTarget
 from workers.adapters.targets.filesystem import FilesystemTarget

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from tests.workers.job.counted import probed, tool
+from tests.support.sources.numbered_frames import probed, tool
 
 Pair = tuple[int, int]
 _CHANNELS: Final = {"CC1": (0, 0), "CC2": (0, 8), "CC3": (1, 0), "CC4": (1, 8)}

@@ -15,7 +15,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any
 
-from tests.workers.job.counted import tool
+from tests.support.sources.numbered_frames import tool
 
 Rgb = tuple[float, float, float]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.workers.job.counted import tool
+from tests.support.sources.numbered_frames import tool
 
 _SHOWN: Final = re.compile(r"showinfo.* pts_time:\s*(-?[\d.]+) .*?\bs:(\d+)x(\d+)")
 _HEARD: Final = re.compile(r"ashowinfo.* pts_time:(-?[\d.]+) .*? nb_samples:(\d+)")

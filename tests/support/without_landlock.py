@@ -1,4 +1,4 @@
-"""`python -m tests.without_landlock MODULE ARGUMENT…`: runs a module as on a kernel that has no Landlock."""
+"""`python -m tests.support.without_landlock MODULE ARGUMENT…`: runs a module as on a kernel that has no Landlock."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from projections.job.queue import QueuedRun
-from tests.workers.job.counted import tool
-from tests.workers.job.hosting import Listener, order
+from tests.support.sources.numbered_frames import tool
+from tests.support.step_hosts import Listener, order
 from workers.job.caption_answers import FindTracks, no_tracks
 from workers.job.content_protection import FindProtection, unprotected
 from workers.job.protocol import StepFailure

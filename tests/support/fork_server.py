@@ -1,4 +1,4 @@
-"""`python -m tests.fork_server`: forks for each process of the product that tests start, since to import it takes a second.
+"""`python -m tests.support.fork_server`: forks for each process of the product that tests start, since to import it takes a second.
 
 It has imported also what the rooms import when they are first used: all workers, with the libraries of their adapters.
 """

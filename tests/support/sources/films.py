@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.workers.job.counted import tool
+from tests.support.sources.numbered_frames import tool
 
 PERIOD: Final = 2.0
 """Seconds between two flashes."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from tests.programs import not_run, program
+from tests.support.programs import not_run, program
 
 _PINNED: Final = Path(__file__).with_name("npm")
 _SECONDS: Final = 180

@@ -21,8 +21,8 @@ from typing import Any
 
 import httpx
 
-from tests.forked import Forked
-from tests.platform.waiting import ROOT, until
+from tests.support.forks import Forked
+from tests.support.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 READY = 120.0

@@ -17,7 +17,7 @@ from domain.record.kinds.channel import Channel
 from projections.consumers.leases import ShardLeases
 from projections.kernel.database.database import Database
 from projections.session.store import Drawn, SessionStore, Wanted, WantedQuery
-from tests.projections.feeding import configured, do, event, record
+from tests.support.feeding import configured, do, event, record
 from workers.kernel.wakeups import Waker
 from workers.session.kinds import CannotRun, SessionEnd, StartFailed
 from workers.session.session import SessionRetries

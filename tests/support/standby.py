@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.e2e.product import kill_postgres
+from tests.support.product import kill_postgres
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 from workers.adapters.embedded_postgres.account import process_options, server_account
 from workers.adapters.embedded_postgres.programs import run

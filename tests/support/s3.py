@@ -17,7 +17,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.programs import not_run
+from tests.support.programs import not_run
 from workers.ports.buckets import BucketAddress
 
 KEY, SECRET = "test-key", "test-secret-0123456789"

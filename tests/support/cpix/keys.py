@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
 from lxml import etree
 
 from api.speke.cpix.answer import fill
@@ -31,6 +37,9 @@ NS = {
     "ds": "http://www.w3.org/2000/09/xmldsig#",
 }
 _DECLARED = " ".join(f'xmlns:{prefix}="{uri}"' for prefix, uri in NS.items())
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,13 @@ def system(system_id: str, kid: str, children: str = "") -> str:
 
 def rule(kid: str, kind: str, filters: str) -> str:
     return f'<cpix:ContentKeyUsageRule kid="{kid}" intendedTrackType="{kind}">{filters}</cpix:ContentKeyUsageRule>'
+
+
+def certificate(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
+    """Return a self-signed certificate in DER and Base64."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "packager")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(days=1))
+    return b64encode(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.DER)).decode()
 
 
 def _sixteen(name: str) -> bytes:
