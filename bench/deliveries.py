@@ -19,7 +19,7 @@ import aiohttp
 import psycopg
 import uvloop
 
-from api.cli.run.serving import tune_garbage_collector
+from api.cli.run.limits import tune_garbage_collector
 from api.wiring.core import Core, core
 from bench.ground import Ground, in_turns
 from bench.report import Result, Table, Target, middle

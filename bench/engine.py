@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import uvloop
 
-from api.cli.run.serving import tune_garbage_collector
+from api.cli.run.limits import tune_garbage_collector
 from api.wiring.core import Core, core
 from bench import load
 from bench.ground import Ground, Served

@@ -17,7 +17,7 @@ import psycopg
 import uvloop
 from procrastinate import App, PsycopgConnector
 
-from api.cli.run.serving import tune_garbage_collector
+from api.cli.run.limits import tune_garbage_collector
 from bench.ground import Ground
 
 _POOL = 10

@@ -20,7 +20,8 @@ from typing import Any
 import uvicorn
 import uvloop
 
-from api.cli.run.serving import BACKLOG, server_config, tune_garbage_collector
+from api.cli.run.limits import tune_garbage_collector
+from api.cli.run.serving import BACKLOG, server_config
 from api.guards.limits import Connections
 from api.wiring.catalogue import WORKER_ROLES
 from api.wiring.product import build

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from re import compile as regex
@@ -328,9 +328,11 @@ async def _read_what_comes(content: aiohttp.StreamReader, into: bytearray, *, mo
     """Read as much of the body as comes in time."""
     when = bound.when()
     bound.reschedule(None)
-    with suppress(aiohttp.ClientError, http_exceptions.HttpProcessingError, OSError):
+    try:
         async with asyncio.timeout_at(when):
             await _read(content, into, most=most)
+    except (aiohttp.ClientError, http_exceptions.HttpProcessingError, OSError) as error:
+        _drop_tracebacks(error)
 
 
 def _check(headers: Mapping[str, str]) -> None:
@@ -358,7 +360,17 @@ def _translate_errors(late: str) -> Iterator[None]:
     except (OutboundRefused, OutboundFailed):
         raise
     except Exception as error:
+        _drop_tracebacks(error)
         raise _translation(error, late=late) from None
+
+
+def _drop_tracebacks(error: BaseException) -> None:
+    """Drop the tracebacks of an error and of its causes. Frames of the libraries hold the error itself, so without this step
+    everything in these frames stays until the garbage collector finds it, in one pause for thousands of failed requests."""
+    cause: BaseException | None = error
+    while cause is not None and cause.__traceback__ is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
 
 
 def _translation(error: Exception, *, late: str) -> OutboundFailed | OutboundRefused:

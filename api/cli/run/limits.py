@@ -35,6 +35,15 @@ def collect_seldom() -> None:
     gc.set_threshold(10_000, 10, 500)
 
 
+def tune_garbage_collector() -> None:
+    """Freeze the loaded objects, which stay until the end, and collect the others seldom. Young objects are collected in small
+    steps, because requests wait during a step: with 10,000 young objects of failed requests it took 7 ms, with 2,000 it takes 1 to
+    2 ms."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(2_000, 10, 2_500)
+
+
 def return_large_memory() -> None:
     """Let the GNU C library return large blocks to the system as soon as they are free. By default it raises its threshold for such
     blocks up to 32 MiB, and bodies and lists of megabytes then leave gaps in the heap that stay for the life of the process

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from typing import Protocol
 import uvicorn
 
 from api.cli.run.database import OpenDatabase, warn_of_rights
-from api.cli.run.limits import collect_seldom, raise_descriptor_limit, return_large_memory
+from api.cli.run.limits import raise_descriptor_limit, return_large_memory, tune_garbage_collector
 from api.cli.run.ready import print_ready, print_status
 from api.cli.run.sockets import bound_sockets, with_duplicates
 from api.cli.run.stop_signals import StopSignals
@@ -128,13 +127,6 @@ async def run_product(
             task.cancel()
         # The stop has a time limit: the database must be stopped after it even if a worker hangs.
         await signals.in_order(product.stop(), seconds=max(seconds, 1))
-
-
-def tune_garbage_collector() -> None:
-    """Freeze the loaded objects, which stay until the end, and collect the others seldom."""
-    gc.collect()
-    gc.freeze()
-    collect_seldom()
 
 
 def server_config(app: AsgiApplication, connections: Connections, *, seconds: int) -> GuardedConfig:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from api.cli.run.database import attach_database, warn_of_rights
 from api.cli.run.home import create_home
+from api.cli.run.limits import tune_garbage_collector
 from api.cli.run.metrics_port import metrics_port, metrics_summary
 from api.cli.run.ready import print_status, working_text
 from api.cli.run.stop_signals import StopSignals
@@ -94,6 +95,7 @@ async def work(
         await space.start()
         await workers.start()
         await finisher.start()
+        tune_garbage_collector()
         signals.on_stop(stopped.set)
         ready(inner.registry, workers.names)
         await stopped.wait()
