@@ -55,12 +55,26 @@ async def check_liveness(request: Request) -> Response:
     return Response(Liveness.model_construct(status="ok"), headers=_NEVER_STORED)
 
 
+@dataclass(frozen=True)
+class Completeness:
+    """Whether all processes of the product have been ready. A process that is started again later does not change it, because the
+    others answer requests meanwhile."""
+
+    reached: Callable[[], bool]
+
+
 @routes.get("/readyz", dependencies=[OPEN], response_model=Readiness)
 @rules(errors={503: "The product is not ready; see Retry-After"})
 async def check_readiness(
-    request: Request, database: Service[Database], appender: Service[Appender], vault: Service[VaultState]
+    request: Request,
+    database: Service[Database],
+    appender: Service[Appender],
+    vault: Service[VaultState],
+    processes: Service[Completeness],
 ) -> Response:
-    """Confirm that the database answers, changes are written without delay, and the process holds the master key; 503 otherwise."""
+    """Confirm that all processes run, the database answers, changes are written, and the master key fits; 503 otherwise."""
+    if not processes.reached():
+        raise Unavailable("other processes of the product are starting")
     if appender.oldest > _LONGEST_WAIT:
         raise Unavailable("changes wait too long to be written")
     if not vault.fit:

@@ -28,7 +28,7 @@ from api.media.health_overview import Overview
 from api.operations.asyncapi.document import AsyncApi
 from api.operations.backlog import Backlog, JobBacklog, ProvisionBacklog, SessionBacklog
 from api.operations.metrics import DatabaseMetrics
-from api.operations.routes import AllMetrics, LogHead
+from api.operations.routes import AllMetrics, Completeness, LogHead
 from api.origin.access import MOST_READ, OriginAccess
 from api.published.files import PublishedFiles
 from api.published.readers import Readers
@@ -133,6 +133,10 @@ def all_metrics(siblings: Siblings) -> AllMetrics:
     return AllMetrics(siblings.metrics)
 
 
+def completeness(siblings: Siblings) -> Completeness:
+    return Completeness(lambda: siblings.complete)
+
+
 def log_head(lists: Pool, registry: DatabaseMetrics) -> LogHead:
     return LogHead(lists, registry)
 
@@ -173,6 +177,7 @@ PROVIDERS: Final[Mapping[Any, Any]] = {
     AsyncApi: own_asyncapi,
     Backlog: backlog,
     BrowserSessions: browser_sessions,
+    Completeness: completeness,
     ConsoleFiles: console_files,
     DashboardBroadcast: dashboard_broadcast,
     Health: health,

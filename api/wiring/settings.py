@@ -117,11 +117,18 @@ class Settings(BaseSettings):
     metrics_port: Annotated[int | None, stripped(whole_number(0, 65535))] = Field(
         None, description="port on which `workers` answers /metrics and /livez, on MEDIALEDGER_HOST; 0: any free port. Empty: none"
     )
+    processes: Annotated[int | None, stripped(whole_number(1, 64))] = Field(
+        None,
+        description="processes of `up`: one of the workers, the others of the API; 1: one process for both. "
+        "Empty: one for each core, at most 8",
+    )
     api_processes: Annotated[int, stripped(whole_number(1, 64))] = Field(
-        1, description="processes of the API, which share the port; about one for each core"
+        1, description="processes of the API, which share the port. Where it is set, `up` does not use MEDIALEDGER_PROCESSES"
     )
     worker_processes: Annotated[int, stripped(whole_number(0, 64))] = Field(
-        0, description="processes of the workers; 0: `up` runs the workers in the processes of the API"
+        0,
+        description="processes of the workers; 0: `up` runs the workers in the processes of the API. Where it is set, `up` does "
+        "not use MEDIALEDGER_PROCESSES",
     )
     public_url: Annotated[str | None, stripped(parsers.public_url)] = Field(
         None,

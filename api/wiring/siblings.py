@@ -21,6 +21,11 @@ class Siblings(Protocol):
     @property
     def seats(self) -> Seats: ...
 
+    @property
+    def complete(self) -> bool:
+        """True when each of them has been ready once."""
+        ...
+
     async def take_token(self, client: str) -> int:
         """Take a token as `TokenBuckets.take` does."""
         ...
@@ -34,6 +39,7 @@ class Alone:
     """A process without siblings."""
 
     processes = 1
+    complete = True
 
     def __init__(self, registry: CollectorRegistry, *, per_second: int = PER_SECOND) -> None:
         self.per_second = per_second

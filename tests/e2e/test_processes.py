@@ -17,6 +17,7 @@ from time import monotonic
 import httpx
 import pytest
 
+from api.cli.run.limits import usable_cores
 from tests.e2e.processes import Caller, alive, children, fork_server
 from tests.support.product import Product, client, migrated_home, products
 from tests.support.waiting import until
@@ -285,6 +286,18 @@ def test_a_supervisor_that_is_killed_leaves_no_process_and_a_second_signal_force
 
         until(forced)
         assert again.ended() == 1
+
+
+def test_without_settings_up_uses_each_core_and_one_ctrl_c_ends_all(stopped_home: Path) -> None:
+    cores = usable_cores()
+    with products() as started:
+        usual = started.start(stopped_home, processes="").until_ready()
+        assert httpx.get(f"{usual.address}/readyz", verify=False).status_code == 200
+        counts = [len(children(usual, kind)) for kind in ("api", "workers")]
+        assert counts == ([min(cores, 8) - 1, 1] if cores > 1 else [0, 0])
+        usual.signal(signal.SIGINT)
+        assert usual.ended() == 0
+        assert usual.refuses
 
 
 def test_more_processes_than_the_database_has_connections_for_are_refused(stopped_home: Path) -> None:

@@ -30,7 +30,8 @@ END = 120.0
 
 
 class Product:
-    """A `medialedger` process, and its address once it is ready."""
+    """A `medialedger` process, and its address once it is ready. It runs in one process unless its settings ask for several, since
+    each costs processor time."""
 
     def __init__(
         self,
@@ -48,7 +49,8 @@ class Product:
         self._stderr = home.parent / f"{home.name}.{command.split()[0]}.{os.getpid()}.{monotonic()}.log"
         ours = ("MEDIALEDGER_",) if root == ROOT else ("MEDIALEDGER_", "PYTHONPYCACHEPREFIX")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-        environment = {**inherited, "PYTHONPATH": str(root), "MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", **environment}
+        own = {"MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", "MEDIALEDGER_PROCESSES": "1"}
+        environment = {**inherited, "PYTHONPATH": str(root), **own, **environment}
         with self._stderr.open("wb") as stderr:
             if root == ROOT:
                 self.process: subprocess.Popen[str] = Forked(

@@ -55,11 +55,20 @@ class ForkedProcess:
 class ForkServer:
     """Starts the module as a fork server: at the first fork or earlier, and again after it has ended.
 
-    `environment` and `output`, the standard output, default to those of this process.
+    `arguments` follow the two that every fork server gets. `environment` and `output`, the standard output, default to those of
+    this process.
     """
 
-    def __init__(self, module: str, *, environment: Mapping[str, str] | None = None, output: IO[Any] | int | None = None) -> None:
+    def __init__(
+        self,
+        module: str,
+        *,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        output: IO[Any] | int | None = None,
+    ) -> None:
         self._module = module
+        self._arguments = arguments
         self._environment = environment
         self._output = output
         self._process: asyncio.subprocess.Process | None = None
@@ -125,6 +134,7 @@ class ForkServer:
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-P", "-m", self._module, str(theirs.fileno()), str(os.getpid())),
+                    *self._arguments,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=self._output,
                     env=self._environment,

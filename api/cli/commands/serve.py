@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 @serves
 async def up(settings: Settings, *, open_page: bool, demo: bool, quiet: bool, yes: bool) -> int:
     """Run everything on this machine: the embedded PostgreSQL (unless MEDIALEDGER_DATABASE_URL names another), the API and the
-    workers, in one process. MEDIALEDGER_API_PROCESSES and MEDIALEDGER_WORKER_PROCESSES ask for several, which share the port;
-    SIGUSR1 restarts them one by one, without refusing or resetting a connection. SIGTERM or Ctrl-C stops it and waits for requests
+    workers. On two cores or more the workers have a process of their own, and the API has one process for each further core;
+    MEDIALEDGER_PROCESSES=1 runs everything in one process. SIGUSR1 restarts several processes one by one, without refusing or
+    resetting a connection. SIGTERM or Ctrl-C stops it and waits for requests
     under way; a second one does not wait."""
     from api.cli.run.up import UpOptions, run
 

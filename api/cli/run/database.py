@@ -186,12 +186,24 @@ def first_line(error: Exception) -> str:
 
 async def check_connections(database: Database, settings: Settings, *, processes: int) -> None:
     """Raise `StartError` unless this many processes, and one more during a restart, can get their connections."""
-    async with await psycopg.AsyncConnection.connect(database.url) as connection:
-        row = await (await connection.execute("SHOW max_connections")).fetchone()
-    each = settings.database_connections + settings.database_list_connections + SINGLE_CONNECTIONS
-    needed, allowed = each * (processes + 1), int(row[0]) if row is not None else 0
+    needed, allowed = _connections_of_a_process(settings) * (processes + 1), await _max_connections(database)
     if needed > allowed:
         raise StartError(f"{processes} processes need up to {needed} connections; max_connections of the database is {allowed}")
+
+
+async def most_processes(database: Database, settings: Settings) -> int:
+    """Return the largest number of processes that `check_connections` accepts; at least 1."""
+    return max(await _max_connections(database) // _connections_of_a_process(settings) - 1, 1)
+
+
+def _connections_of_a_process(settings: Settings) -> int:
+    return settings.database_connections + settings.database_list_connections + SINGLE_CONNECTIONS
+
+
+async def _max_connections(database: Database) -> int:
+    async with await psycopg.AsyncConnection.connect(database.url) as connection:
+        row = await (await connection.execute("SHOW max_connections")).fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 async def _start(postgres: EmbeddedPostgres) -> str:

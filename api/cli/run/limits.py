@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import resource
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 _ENOUGH: Final = 65_536
 """Open files; each connection counts as one."""
 _LARGE: Final = 256 * 1024
 _ARENAS: Final = 2
+_CONTROL_GROUPS: Final = Path("/sys/fs/cgroup")
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 """Parameters of mallopt(3) in the GNU C library."""
+
+
+def usable_cores(groups: Path = _CONTROL_GROUPS, *, membership: Path = Path("/proc/self/cgroup")) -> int:
+    """Return the number of cores that this process may use: those of its affinity, or fewer if a control group limits its processor
+    time, as a container does. Only version 2 of control groups is read."""
+    cores = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):
+        group = Path(membership.read_text().rpartition("::")[2].strip())
+        for folder in (group, *group.parents):
+            with suppress(OSError, ValueError):
+                quota, period = (groups / folder.relative_to("/") / "cpu.max").read_text().split()
+                cores = min(cores, max(int(quota) // int(period), 1))
+    return cores
 
 
 def raise_descriptor_limit() -> None:

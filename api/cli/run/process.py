@@ -7,7 +7,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
@@ -28,7 +28,11 @@ from workers.kernel.confinement import conceal
 from workers.kernel.fork_server import ProcessStart, next_start, set_title
 from workers.kernel.parent import end_with
 
-_PRELOADED: Final = ("api.cli.run.serving", "api.cli.run.workers", "api.wiring.product")
+_PRELOADED: Final[Mapping[str, Sequence[str]]] = {
+    "api": ("api.cli.run.serving", "api.wiring.product", "uvicorn.protocols.http.httptools_impl"),
+    "workers": ("api.cli.run.workers",),
+}
+"""The modules that processes of each kind need."""
 _SECONDS: Final = 2.0
 
 
@@ -41,7 +45,9 @@ class Link:
         self.per_second = per_second
         self.registry = CollectorRegistry()
         self.retire = asyncio.Event()
-        self._channel = Channel(answers={"metrics": self._own}, notices={"retire": lambda _: self.retire.set()})
+        self.complete = False
+        notices = {"retire": lambda _: self.retire.set(), "complete": self._set_complete}
+        self._channel = Channel(answers={"metrics": self._own}, notices=notices)
 
     @property
     def seats(self) -> Link:
@@ -52,6 +58,9 @@ class Link:
 
     def ready(self, summary: Sequence[tuple[str, str]]) -> None:
         self._channel.tell("ready", summary)
+
+    def _set_complete(self, _: None) -> None:
+        self.complete = True
 
     async def close(self, *, failure: str = "") -> None:
         """Close the connection. The counts of this process stay in the totals."""
@@ -147,13 +156,14 @@ def _role_names(roles: Sequence[str]) -> tuple[str, ...]:
     return tuple(WORKER_ROLES) if "all" in roles else tuple(roles)
 
 
-def main(orders: int, supervisor: int) -> int:
+def main(orders: int, supervisor: int, *, kinds: Sequence[str]) -> int:
+    """Import what processes of these kinds need, and fork."""
     collect_seldom()  # before most imports
     return_large_memory()
     os.umask(0o077)
     conceal()
     end_with(supervisor)
-    for module in _PRELOADED:
+    for module in (module for kind in kinds for module in _PRELOADED[kind]):
         import_module(module)
     start = next_start(socket.socket(fileno=orders))
     return 0 if start is None else _process(start)
@@ -170,4 +180,4 @@ def _process(start: ProcessStart) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), kinds=sys.argv[3:]))

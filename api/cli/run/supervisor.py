@@ -68,7 +68,7 @@ async def supervise(
         try:
             async with (
                 _metrics_port(settings, shared, needed=not copies) as metrics,
-                ForkServer("api.cli.run.process") as fork_server,
+                ForkServer("api.cli.run.process", arguments=sorted({place.kind for place in places})) as fork_server,
                 database(settings) as opened,
             ):
                 supervisor = Supervisor(places, shared, fork_server=fork_server, seconds=settings.shutdown_seconds)
@@ -375,6 +375,10 @@ class Supervised:
     def _set_ready(self, summary: Summary) -> None:
         if not self._ready.done():
             self._ready.set_result(summary)
+            self._shared.set_ready(self.place)
+
+    def tell_complete(self) -> None:
+        self.channel.tell("complete")
 
     def _set_failure(self, reason: str) -> None:
         self.failure = reason
@@ -407,6 +411,8 @@ class Running(Protocol):
 
     async def ended(self) -> int: ...
 
+    def tell_complete(self) -> None: ...
+
     def terminate(self) -> None: ...
 
     def kill(self) -> None: ...
@@ -423,6 +429,8 @@ class Shared:
         self.seats = OwnSeats()
         self.running: list[Running] = []
         self.restarts = 0
+        self._ready: set[str] = set()
+        """The places whose process has been ready."""
         self.cells = list(range(MOST_PROCESSES))
         """The cells of `ClientChanges` that no process uses."""
         self.changes = os.memfd_create("medialedger-client-changes")
@@ -433,6 +441,13 @@ class Shared:
 
     def close(self) -> None:
         os.close(self.changes)
+
+    def set_ready(self, place: Place) -> None:
+        """Record that the process of a place is ready. When every place has had a ready process, all processes are informed."""
+        self._ready.add(str(place))
+        if len(self._ready) == self.processes:
+            for each in self.running:
+                each.tell_complete()
 
     def ended(self, snapshot: Snapshot, seats: Counter[str]) -> None:
         """Keep the counts of an ended process in the totals, and free its seats."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self
 
-from api.cli.run.database import start_database
+from api.cli.run.database import most_processes, start_database
 from api.cli.run.home import PUBLISHED, create_home, lock_home
+from api.cli.run.limits import usable_cores
 from api.cli.run.ready import print_status
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
@@ -30,17 +31,17 @@ class UpOptions:
 
 
 async def run(settings: Settings, options: UpOptions) -> int:
-    """Serve in this process, or in several processes if the settings ask for them."""
+    """Serve in this process, or in several processes if the settings or the cores of the machine ask for them."""
     if options.quiet:
         settings = Settings.from_process({**settings.arguments, "quiet": "on"})
     settings = (_for_demo(settings) if options.demo else settings).complete()
     create_home(settings.home)
     with lock_home(settings.home):
         async with AfterStart(options, settings) as after:
-            if settings.api_processes > 1 or settings.worker_processes:
+            api, workers = await process_counts(settings, cores=usable_cores())
+            if api > 1 or workers:
                 from api.cli.run.supervisor import supervise
 
-                api, workers = settings.api_processes, settings.worker_processes
                 return await supervise(
                     settings, database=start_database, api=api, workers=workers, roles=("all",), ready=after.ready
                 )
@@ -52,6 +53,18 @@ async def run(settings: Settings, options: UpOptions) -> int:
             return await serve(settings, database=start_database, build=whole, ready=after.ready)
 
 
+async def process_counts(settings: Settings, *, cores: int) -> tuple[int, int]:
+    """Return the numbers of processes of the API and of the workers: those of the settings, or one process for each core. An
+    external database may have connections for fewer processes."""
+    if not _COUNTS.isdisjoint(settings.model_fields_set):
+        return settings.api_processes, settings.worker_processes
+    count = settings.processes or min(cores, _MOST_PROCESSES)
+    if count > 1 and settings.processes is None and settings.database_url is not None:
+        async with start_database(settings) as database:
+            count = min(count, await most_processes(database, settings))
+    return (count - 1, 1) if count > 1 else (1, 0)
+
+
 def _for_demo(settings: Settings) -> Settings:
     """Return settings with which the demo publishes into a folder of the home, unless another folder is set."""
     if settings.filesystem_root is not None:
@@ -59,6 +72,9 @@ def _for_demo(settings: Settings) -> Settings:
     return Settings.from_process({**settings.arguments, "filesystem_root": str(settings.home / PUBLISHED)})
 
 
+_COUNTS: Final = frozenset({"api_processes", "worker_processes"})
+_MOST_PROCESSES: Final = 8
+"""The largest number of processes without a setting. Each holds memory and connections to the database."""
 START_PAGE: Final = "/console/"
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
 _SECONDS: Final = 10.0

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from api.http.routing import routes_of
 from api.operations.process_metrics import LoopDelay
+from api.operations.routes import Completeness
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.kernel.encryption import KeyRing
@@ -72,6 +73,14 @@ async def test_a_process_without_the_key_in_use_is_not_ready(inner: Core, databa
         answer = await shown.get("/readyz")
     assert_problem(answer, 503)
     assert answer.json()["detail"] == "this process does not hold the master key that the database uses"
+
+
+async def test_a_process_is_not_ready_before_all_processes_have_started(inner: Core, database_url: str) -> None:
+    async with serving(inner, database_url, lambda _: {Completeness: Completeness(lambda: False)}) as shown:
+        answer = await shown.get("/readyz")
+        assert (await shown.get("/livez")).status_code == 200
+    assert_problem(answer, 503)
+    assert answer.json()["detail"] == "other processes of the product are starting"
 
 
 async def test_without_a_database_the_process_is_alive_and_not_ready(anyone: httpx.AsyncClient, inner: Core) -> None:
