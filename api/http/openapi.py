@@ -49,6 +49,13 @@ class ApiDescription:
     cookie: str | None = None
     """The name of the cookie that browsers may send in place of a key."""
 
+    def text_of(self, parameter: str, *, path: str) -> str | None:
+        """Return the description of a path parameter. Its key is a segment before the parameter and the parameter, such as
+        `room/{id}`; the nearest segment that has a description counts."""
+        segments = path.partition(f"/{{{parameter}}}")[0].split("/")
+        keys = [f"{segment}/{{{parameter}}}" for segment in reversed(segments)]
+        return next((self.path_parameters[key] for key in keys if key in self.path_parameters), None)
+
     def parameter(self, name: str) -> Schema:
         """Return a header of the request. It has no example: Swagger UI would send that with every request that is tried out."""
         schema: Schema = {"type": "string"}
@@ -115,9 +122,7 @@ def _correct(operation: dict[str, Any], route: Route, *, path: str, schemas: dic
     parameters = operation.setdefault("parameters", [])
     for parameter in parameters:
         parameter["schema"] = _not_null(parameter["schema"])
-        before = path.partition(f"/{{{parameter['name']}}}")[0].rpartition("/")[2]
-        text = about.path_parameters.get(f"{before}/{{{parameter['name']}}}")
-        if parameter["in"] == "path" and text is not None:
+        if parameter["in"] == "path" and (text := about.text_of(parameter["name"], path=path)) is not None:
             parameter["description"] = parameter["schema"]["description"] = text
     parameters.extend(_request_headers(route, about))
     _correct_body(operation, route, schemas=schemas)

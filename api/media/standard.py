@@ -7,7 +7,7 @@ from types import GenericAlias
 from typing import Annotated, Any, Generic, Literal, Self
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from api.http.response import Response
 from api.http.routing import Service, rules, with_annotations, with_doc
@@ -47,6 +47,11 @@ class StandardRoutes(Generic[D]):
         return self._name.replace("_", " ")
 
     @property
+    def _id(self) -> Any:
+        """The type of the path parameter, with its description."""
+        return Annotated[self.key, Path(description=f"The id of the {self._noun}.")]
+
+    @property
     def _article(self) -> str:
         return "An" if self._noun[0] in "aeiou" else "A"
 
@@ -72,7 +77,7 @@ class StandardRoutes(Generic[D]):
         @self.router.put("/{id}", dependencies=[WRITE], response_model=self.model, name=f"update_{self._name}")
         @rules(respond=respond)
         @with_doc(f"Change {self._article.lower()} {self._noun}. Absent fields keep their values.")
-        @with_annotations(body=body, id=self.key)
+        @with_annotations(body=body, id=self._id)
         async def amend_record(request: Request, id: Any, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
             values = self.resource.values(body)
             return await handlers.amend(
@@ -87,7 +92,7 @@ class StandardRoutes(Generic[D]):
         @self.router.delete("/{id}", dependencies=[WRITE], response_model=self.model, name=f"delete_{self._name}")
         @rules(respond=respond)
         @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.")
-        @with_annotations(id=self.key)
+        @with_annotations(id=self._id)
         async def delete_record(request: Request, id: Any, executor: Service[CommandExecutor]) -> Outcome[Record[D]]:
             return await executor.execute(self.resource.kind.delete.on(id), invocation=request.invocation)
 
@@ -107,7 +112,7 @@ class StandardRoutes(Generic[D]):
         @self.router.get("/{id}", dependencies=[READ], response_model=self.model, name=f"get_{self._name}")
         @rules(absent=self.absent)
         @with_doc(f"The {self._noun} with this id.")
-        @with_annotations(id=self.key)
+        @with_annotations(id=self._id)
         async def record_by_id(
             request: Request, id: Any, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
         ) -> Response:

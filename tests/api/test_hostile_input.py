@@ -9,15 +9,14 @@ import json
 import random
 import re
 import string
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_origin
 
 import httpx
 import pytest
 
 from api.http.routing import Route, routes_of
-from api.kernel.wire import Wire, wire_names
+from api.kernel.wire import wire_names
 from api.speke.surface import KEY_PROVIDER
 from api.wiring.core import Core
 from api.wiring.services import ROUTES
@@ -40,6 +39,7 @@ from tests.api.valid_bodies import (
     EVENT,
     EVENT_WEBHOOK,
     VALID,
+    model_in,
     things,
 )
 
@@ -165,14 +165,6 @@ def spoilt(valid: dict[str, Any], name: str, raw: bytes) -> bytes:
 def fields(declaration: Route) -> list[str]:
     model = next(model_in(declaration.signature.body_type))
     return [wire_names(model, name)[0] for name in model.model_fields]
-
-
-def model_in(annotation: Any) -> Iterator[type[Wire]]:
-    """The model of a body: itself, of each of its items, or of what may be null."""
-    if isinstance(annotation, type) and issubclass(annotation, Wire):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from model_in(inner)
 
 
 async def send(http: httpx.AsyncClient, declaration: Route, path: str, body: bytes) -> httpx.Response:

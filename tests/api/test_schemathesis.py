@@ -68,7 +68,6 @@ NOT_ALL_IN_THE_SCHEMA = {
     "PUT /api/eventtype/event/{id}": "a link must lead somewhere",
     "PUT /api/vod/{id}/metadata": "the Event must be there, in a state with metadata",
     "POST /api/category/": "a name or a label must be there, and a label is used once",
-    "PUT /api/category/{id}": "a label is used once",
     "POST /api/category/customproperty/": "which fields are required depends on the id",
     "POST /api/category/customproperty/bulk/{id}": "which fields are required depends on the id",
     "DELETE /api/category/customproperty/": "a filter must be there",
@@ -233,6 +232,14 @@ def existing(served: Served, path: str) -> Parameters:
     return {} if make is None else make(served.http)
 
 
+def names_used_values(answer: schemathesis.Response) -> bool:
+    """Return True if the only errors are values that must be unique and belong to another record. A schema cannot express this."""
+    errors = (
+        answer.json().get("errors", ()) if answer.status_code == 400 and b"is already used by another" in answer.content else ()
+    )
+    return bool(errors) and all(error["message"].startswith("is already used by another ") for error in errors)
+
+
 @pytest.mark.parametrize("exceptions", [EMPTY_VALUES, NOT_ALL_IN_THE_SCHEMA])
 def test_an_exception_names_an_operation(exceptions: dict[str, str]) -> None:
     assert exceptions.keys() <= set(OPERATIONS)
@@ -244,6 +251,7 @@ def test_the_product_keeps_to_its_document(served: Served, name: str, mode: Gene
     method, _, path = name.partition(" ")
     operation = served.schema[path][method]
     services = existing(served, path)
+    transport: dict[str, Any] = {"base_url": served.address, "session": served.session, "headers": served.headers}
     turn = iter(range(1_000_000))
 
     @settings(
@@ -268,9 +276,10 @@ def test_the_product_keeps_to_its_document(served: Served, name: str, mode: Gene
         # In a form, and in plain text, everything is text: 7 is a title, and `true` is one too.
         if case.media_type in (*FORM.media_types, *PLAIN.media_types) or name in EMPTY_VALUES:
             excluded.append(negative_data_rejection)
-        answer = case.call_and_validate(
-            base_url=served.address, session=served.session, headers=served.headers, excluded_checks=excluded
-        )
+        answer = case.call(**transport)
+        if names_used_values(answer):
+            excluded.append(positive_data_acceptance)
+        case.validate_response(answer, headers=served.headers, excluded_checks=excluded, transport_kwargs=transport)
         assert answer.status_code in LISTED[method, path]  # schemathesis takes `default` for any status
 
     ask()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 
+from api.http.routing import routes_of
+from api.kernel.wire import Wire, wire_names
+from api.wiring.services import ROUTES
 from tests.api.asking import (
     add,
     add_archiver_stream,
     add_channel,
-    add_event_type,
     add_flow,
     add_playlist,
     add_playlist_item,
-    add_room,
     add_webhook,
 )
 from tests.api.media.asset.assets_given import vod_file
@@ -30,7 +32,6 @@ PROPERTY = "0f0e0d0c-0b0a-4908-8706-050403020101"
 DESTINATION_PROPERTY = "the property of a destination"
 EVENT_WEBHOOK = "webhook of an Event"
 CALLBACK = "webhook of jobs"
-STREAM = {"profileId": "p", "captureId": "c", "startTime": "2031-01-02", "endTime": "2031-01-03", "ismUrl": "http://o/a.ism"}
 ITEMS = [{"type": 0, "value": EVENT, "properties": {"start": "00:00:01"}}]
 COMPOSED, COMPOSED_FOR_ENCODER = "0f0e0d0c-0b0a-4908-8706-050403020102", "0f0e0d0c-0b0a-4908-8706-050403020103"
 CLIP = {"eventId": EVENT, "start": "00:00:01.000", "end": "00:00:02.000"}
@@ -38,23 +39,37 @@ WEBHOOK = {"webhookUrl": "https://hooks.test/a"}
 STREAMED: dict[str, Any] = {"eventId": EVENT, "publicationId": PROPERTY, "destinationId": PROPERTY}
 """A live publication; `things` names it and its destination."""
 SEVERAL_STREAMED: dict[str, Any] = {"eventId": EVENT, "publications": [{"publicationId": PROPERTY, "destinationId": PROPERTY}]}
+
+
+def model_in(annotation: Any) -> Iterator[type[Wire]]:
+    """Yield the model of a body: itself, of each of its items, or of a body that may be null."""
+    if isinstance(annotation, type) and issubclass(annotation, Wire):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from model_in(inner)
+
+
+def bodies_of_examples() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each route whose request model has an example, with the required members of the example. If none is required, yield
+    the whole example."""
+    for route in routes_of(ROUTES):
+        model = None if route.signature.body is None else next(model_in(route.signature.body_type), None)
+        examples = {} if model is None else model.model_config.get("json_schema_extra", {})
+        if model is not None and isinstance(examples, dict) and (example := examples.get("examples", [None])[0]):
+            required = {wire_names(model, name)[0] for name, field in model.model_fields.items() if field.is_required()}
+            body = {name: value for name, value in example.items() if name in required or not required}
+            yield f"{route.method} {route.documented_path}", body
+
+
 VALID: dict[str, dict[str, Any]] = {
+    **dict(bodies_of_examples()),
     "POST /api/event/": {"Title": "x", "RefId": "r"},
     "PATCH /api/event/{id}": {"op": "replace", "path": "/Title", "value": "x"},
     "PATCH /api/event/reference/{referenceid}": {"op": "replace", "path": "/Title", "value": "x"},
-    "POST /api/event/stream/dvrwindowlength/{id}": {"dvrWindowLength": 7},
-    "POST /api/event/flow/add/": {"taskEngineJson": "{}"},
     "PUT /api/event/state/{id}": {"state": 11},
     "PUT /api/event/flow/protection/{contentId}": {"protection": 11},
     "POST /console/session": {"apiKey": "key-of-admin"},
     "POST /api/audit/redact": {"reason": "asked for", "actor": "nobody"},
-    "POST /api/room/": {"name": "x"},
-    "PUT /api/room/{id}": {"name": "x"},
-    "PUT /api/quiet/": {"quiet": True, "reason": "x"},
-    "PUT /api/tag/": {"name": "x"},
-    "PUT /api/tag/event/{id}": {"name": "x"},
-    "POST /api/eventtype/": {"name": "x", "colour": "#fff"},
-    "PUT /api/eventtype/{id}": {"name": "x", "colour": "#fff"},
     "PUT /api/eventtype/event/{id}": {"eventTypeId": None},
     "POST /api/category/": {"name": "x"},
     "PUT /api/category/{id}": {"name": "x"},
@@ -63,8 +78,6 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/chapterpoint/": {"eventId": EVENT, "startTime": "00:00:00", "propertyModels": [{"category": "x", "key": "y"}]},
     "POST /api/chapterpoint/customproperty/": {"id": PROPERTY, "value": "x"},
     "POST /api/chapterpoint/customproperty/bulk/{id}": {"category": "x", "key": "y", "value": "z"},
-    "POST /api/playlist/": {"name": "x"},
-    "PUT /api/playlist/{id}": {"name": "x"},
     "POST /api/playlist/{id}/playlistItems/": {"eventId": EVENT, "startTime": "2031-01-02"},
     "POST /api/asset/gif/": {"clip": CLIP, "name": "x", "fps": 5, "width": 64, "height": 48.5, "playbackSpeed": 1},
     "POST /api/asset/video/": {"clip": {**CLIP, "filter": 'type=="video"'}, "name": "x", "mezzanine": 1},
@@ -75,9 +88,7 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /api/compose/event/{eventId}": {"name": "y", "looped": False, "items": ITEMS},
     "PUT /api/compose/encoder/event/{eventId}": {"name": "y", "looped": False, "items": ITEMS},
     "PUT /api/compose/event/{eventId}/drm/": {"drmJson": "{}"},
-    "POST /api/archiverstream/": STREAM,
     "PUT /api/archiverstream/{id}": {"uploaded": True, "streamingFormats": ["HLS"]},
-    "POST /api/log/": {"Message": "x", "Level": "Info"},
     "POST /api/log/loggable/": {"Id": "x", "Message": "x", "Level": 3, "Tag": ["a"]},
     "POST /api/media/destination/": {"name": "x", "target": "TWITTER", "destinationJson": "{}", "active": False},
     "PUT /api/media/destination/{id}": {"name": "x", "destinationJson": "{}"},
@@ -91,10 +102,7 @@ VALID: dict[str, dict[str, Any]] = {
     "PUT /api/vodpublications/publish/": {"id": PROPERTY, "destinationId": PROPERTY},
     "PUT /api/vodpublications/unpublish/": {"id": PROPERTY, "destinationId": PROPERTY},
     "PUT /api/vodpublications/{id}": {"destinationId": PROPERTY, "publicationJson": "{}"},
-    "POST /api/channel/": {"name": "x", "configurationJson": "{}"},
-    "PUT /api/channel/{id}": {"name": "x", "configurationJson": "{}"},
     "POST /api/flow/": {"name": "x", "configurationJson": json.dumps(FLOW)},
-    "PUT /api/flow/{id}": {"name": "x", "configurationJson": json.dumps(FLOW)},
     "POST /api/infrastructureprofile/": {"name": "x", "configurationJson": json.dumps(PROFILE)},
     "POST /api/webhook/": WEBHOOK,
     "POST /api/webhook/deliveries/resend/": {"ids": [EVENT]},
@@ -102,17 +110,12 @@ VALID: dict[str, dict[str, Any]] = {
     "POST /api/webook/event/": {"eventId": EVENT, **WEBHOOK},
     "PUT /api/webhook/{id}": {"useJsonBody": False, "disabledAt": "2031-01-02"},
     "PUT /api/webhook/{id}/event/": {"eventId": EVENT, "password": "x"},
-    "PUT /api/webhook/{id}/callback/": {"disabledAt": None},
-    "POST /api/client/": {"name": "x", "roles": ["viewer"]},
-    "PUT /api/client/{name}": {"roles": ["viewer"]},
-    "POST /api/client/{name}/keys/": {"expireOthersAfter": 1},
     "PUT /api/client/{name}/drm/": {"widevineProvider": "x"},
     "POST /engine/job": {"job": {"workflow": "probe_media"}, "parameters": {"content_id": "film", "file": "a.mp4"}},
     "PUT /engine/job/{job_id}": {"priority": 7},
-    "POST /engine/settings": {"name": "max_jobs", "setting": 3},
-    "PUT /engine/scheduler": {"schedule": "queue_scheduled_jobs", "active": False},
 }
-"""A body that would be carried out; the attacks spoil it in one place each."""
+"""A body for each route that would be carried out; the attacks spoil it in one place each. The entries are those of routes whose
+example is not enough, or names resources that do not exist."""
 _AT_DESTINATION = (
     "POST /api/media/destinationproperty/",
     "PUT /api/vodpublications/publish/",
@@ -139,7 +142,7 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     shown = await add(http, Id=EVENT, Title="Final", RefId="r", EventState=10)
     put_file(media_root, EVENT)
     assert (await http.put(f"/api/vod/{EVENT}/metadata")).status_code == 200  # its film can be published
-    room, channel = await add_room(http), await add_channel(http)
+    channel = await add_channel(http)
     playlist = await add_playlist(http)
     category = await add_category(http, "Hostile")
     point = await add_point(http, shown["id"], id=category)  # two kinds may share an id, and here the paths before it are alike
@@ -162,8 +165,9 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
     owned = await http.post("/api/media/destinationproperty/", json={"destinationId": destination, "category": "a", "key": "b"})
     await add_compositions(http)
     job = await http.post("/engine/job", json=VALID["POST /engine/job"], headers={"client": "admin"})
-    return {
+    ids = {
         "id": shown["id"],
+        "event": shown["id"],
         "contentId": shown["id"],
         "file": "match.mp4",
         "eventId": shown["id"],
@@ -172,7 +176,6 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
         "name": "studio",
         "keyId": "k",
         "aggregate": "event",
-        "room": room,
         "channel": channel,
         "channelId": channel,
         **dict.fromkeys(("destination", "active", "activate", "destinationId"), destination),
@@ -181,7 +184,6 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
         "transactionId": PROPERTY,
         DESTINATION_PROPERTY: owned.json()["id"],
         "flow": await add_flow(http),
-        "eventtype": await add_event_type(http),
         "playlist": playlist,
         "category": category,
         "chapterpoint": point,
@@ -195,3 +197,18 @@ async def things(http: httpx.AsyncClient, media_root: Path) -> dict[str, str]:
         "asset": (await http.post("/api/asset/image/", json=VALID["POST /api/asset/image/"])).json()["id"],
         "archiverstream": str(await add_archiver_stream(http)),
     }
+    return {**await _added(http, except_for=ids), **ids}
+
+
+async def _added(http: httpx.AsyncClient, *, except_for: Collection[str]) -> dict[str, str]:
+    """Add a resource to each collection that has a route for one resource. Return the ids by the last segment of the collection."""
+    declared = {f"{route.method} {route.documented_path}" for route in routes_of(ROUTES)}
+    ids = {}
+    for name in VALID:
+        path = name.removeprefix("POST ")
+        segment = path.rstrip("/").rpartition("/")[2]
+        if path.endswith("/") and f"GET {path}{{id}}" in declared and segment not in except_for:
+            answer = await http.post(path, json=VALID[name])
+            assert answer.is_success, (name, answer.text)
+            ids[segment] = str({member.lower(): value for member, value in answer.json().items()}["id"])
+    return ids

@@ -12,6 +12,8 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Request, expect
 
+from api.kernel.wire import Label, wire_names
+from api.media.event.requests import AddOrUpdateEventRequest
 from domain.kernel.clock import iso, system_clock
 from tests.console.addresses import HOUR, LIVE
 from tests.console.browser import Visitor, sign_in, visitor
@@ -66,7 +68,9 @@ def _whole(http: httpx.Client, mark: str) -> Mapping[str, object]:
     profile = {"configurationJson": json.dumps({"request": request, "workflow": {}})}
     times = ("scheduledChannelStart", "scheduledProvisionAt", "archiverStart", "publishedStart", "instantVodStart")
     ends = ("scheduledChannelEnd", "scheduledTerminateAt", "archiverEnd", "publishedEnd", "instantVodEnd")
+    texts = [name for name, field in AddOrUpdateEventRequest.model_fields.items() if field.annotation == Label | None]
     return {
+        **{alias: f"a {alias}" for name in texts if (alias := wire_names(AddOrUpdateEventRequest, name)[0]) not in OWN},
         "title": f"Final {mark}",
         "description": "All of it",
         "thumbnail": "https://pictures.example/a.jpg",

@@ -7,12 +7,14 @@ import { isOnAir } from "../../kernel/states";
 import { toast } from "../../kernel/toasts";
 import { Button, Check, Drawer, Field, FormError, NoAnswer, TimeField, useSubmit } from "../../parts";
 import { type Choices, optionsOf, useChoices } from "./choices";
-import { atFields, bodyOf, type Draft, patchOf, problemsOf } from "./draft";
+import { atFields, bodyOf, type Draft, EMPTY, patchOf, problemsOf, TEXTS, type TextName } from "./draft";
 import type { Seen } from "./GuardedConfirm";
 import { overtaken, type Overtaken, OvertakenNote } from "./Overtaken";
 import "./event.css";
 
-const SHOWN = ["title", "description", "scheduledStart", "scheduledEnd", "roomId", "channelId", "eventTypeId", "categoryId", "tags", "refId", "externalId", "dvrLength"];
+const SHOWN = Object.entries(EMPTY)
+  .filter(([, value]) => typeof value === "string")
+  .map(([name]) => name);
 const LINKS = [
   ["roomId", "Room", "rooms", "room"],
   ["channelId", "Channel", "channels", "channel"],
@@ -77,7 +79,7 @@ export function EventForm({ title, seen, begun, editable = true, onClose, change
   });
   const close = (): void => (editable && steps.length > 0 && !quit ? setQuit(true) : onClose());
   const shared = { failure: form.failure, disabled: !editable };
-  const text = (name: "title" | "description" | "refId" | "externalId" | "tags" | "dvrLength" | "scheduledStart" | "scheduledEnd") => ({
+  const text = (name: TextName) => ({
     name,
     value: draft[name],
     onInput: (value: string) => set({ [name]: value }),
@@ -113,8 +115,9 @@ export function EventForm({ title, seen, begun, editable = true, onClose, change
         <NoAnswer query={choices} />
         <Field label="Tags" hint="Separated by commas. A new name creates a tag." {...text("tags")} />
         <div class="pair">
-          <Field label="Reference" hint="The id of the Event in another system." {...text("refId")} />
-          <Field label="External id" {...text("externalId")} />
+          {TEXTS.map(({ name, label, ...more }) => (
+            <Field key={name} label={label} {...("hint" in more && { hint: more.hint })} {...text(name)} />
+          ))}
           <Field label="DVR window in seconds" type="number" hint="0: none" {...text("dvrLength")} />
         </div>
         <fieldset class="flags" disabled={!editable}>

@@ -3,6 +3,7 @@
 import type { MediaEvent } from "../../kernel/api";
 import { PLANNED } from "../../kernel/states";
 import { localText } from "../../kernel/time";
+import { TEXTS } from "./draft";
 
 const DAY = 24 * 3_600_000;
 /** Planned times, which keep their distance from the start. */
@@ -27,6 +28,7 @@ export function cloned(event: MediaEvent, { title, start, tags }: Copy) {
   return {
     title,
     description: event.description,
+    ...Object.fromEntries(TEXTS.filter(({ copied }) => copied).map(({ name }) => [name, event[name]])),
     thumbnail: /^https?:/i.test(event.thumbnail) ? event.thumbnail : "",
     additionalStreamingOptions: event.additionalStreamingOptions,
     taskEngineJson: event.taskEngineJson,

@@ -3,6 +3,7 @@
 import type { MediaEvent } from "../../kernel/api";
 import { EVENT_STATES, MP4_STATES, stateWord } from "../../kernel/states";
 import { short } from "../../kernel/time";
+import { TEXTS } from "./draft";
 
 export interface Difference {
   name: string;
@@ -31,8 +32,7 @@ const FIELDS: readonly (readonly [name: string, show: Show])[] = [
   ["Channel", (event) => text(event.channel)],
   ["Type", (event) => text(event.eventType)],
   ["Category", (event) => text(event.category)],
-  ["Reference", (event) => text(event.refId)],
-  ["External id", (event) => text(event.externalId)],
+  ...TEXTS.map(({ name, label }) => [label, (event: MediaEvent) => text(event[name])] as const),
   ["Starts automatically", (event) => flag(event.autoStart)],
   ["Stops automatically", (event) => flag(event.autoEnd)],
   ["Public when it starts", (event) => flag(event.autoPublish)],

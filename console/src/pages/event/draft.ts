@@ -4,11 +4,26 @@ import type { MediaEvent, Schemas } from "../../kernel/api";
 import { END_BEFORE_START, Failure, type FieldProblem } from "../../kernel/failure";
 import { localText } from "../../kernel/time";
 
-export interface Draft {
+interface TextField {
+  name: keyof MediaEvent;
+  label: string;
+  hint?: string;
+  /** Whether a copy of the Event gets the text too. */
+  copied: boolean;
+}
+
+/** The short texts of an Event. The page, the form, copies and differences show all of them. */
+export const TEXTS = [
+  { name: "refId", label: "Reference", hint: "The id of the Event in another system.", copied: false },
+  { name: "externalId", label: "External id", copied: false },
+] as const satisfies readonly TextField[];
+type Texts = Record<(typeof TEXTS)[number]["name"], string>;
+
+const textsOf = (value: (name: keyof Texts) => string): Texts => Object.fromEntries(TEXTS.map(({ name }) => [name, value(name)])) as Texts;
+
+export interface Draft extends Texts {
   title: string;
   description: string;
-  refId: string;
-  externalId: string;
   /** Local time: `2031-05-01T20:15`. */
   scheduledStart: string;
   scheduledEnd: string;
@@ -26,12 +41,14 @@ export interface Draft {
   vodEnableDrm: boolean;
 }
 
+/** The names of the fields that are edited as text. */
+export type TextName = { [Name in keyof Draft]: Draft[Name] extends string ? Name : never }[keyof Draft];
+
 export function draftOf(event: MediaEvent, tags: readonly string[]): Draft {
   return {
     title: event.title,
     description: event.description ?? "",
-    refId: event.refId,
-    externalId: event.externalId,
+    ...textsOf((name) => event[name]),
     scheduledStart: localText(event.scheduledStart),
     scheduledEnd: localText(event.scheduledEnd),
     roomId: event.roomId ?? "",
@@ -58,8 +75,7 @@ export function patchOf(before: Draft, after: Draft): Schemas["PatchStep"][] {
 export const EMPTY: Draft = {
   title: "",
   description: "",
-  refId: "",
-  externalId: "",
+  ...textsOf(() => ""),
   scheduledStart: "",
   scheduledEnd: "",
   roomId: "",
@@ -108,7 +124,7 @@ function wireOf(name: keyof Draft, value: string | boolean): unknown {
   if (name === "tags") return tagsOf(value);
   if (name === "dvrLength") return value.trim() === "" ? 0 : Number(value);
   if (name.startsWith("scheduled")) return value === "" ? null : new Date(value).toISOString();
-  if (name.endsWith("Id") && name !== "refId" && name !== "externalId") return value === "" ? null : value;
+  if (name.endsWith("Id") && !TEXTS.some((each) => each.name === name)) return value === "" ? null : value;
   return value;
 }
 

@@ -6,7 +6,7 @@ import { may } from "../../../kernel/session";
 import { Button, CopyButton, Facts, NoAnswer, Panel, Time } from "../../../parts";
 import { CloneDialog } from "../CloneDialog";
 import { DeleteConfirm } from "../DeleteConfirm";
-import { draftOf } from "../draft";
+import { draftOf, TEXTS } from "../draft";
 import { EventForm } from "../EventForm";
 import { QualityPanel } from "../Quality";
 import type { TabProps } from "./props";
@@ -84,8 +84,7 @@ function identity(event: MediaEvent): Fact[] {
     ["Type", text(event.eventType)],
     ["Category", text(event.category)],
     ["Flow", text(event.flow)],
-    ["Reference", text(event.refId)],
-    ["External id", text(event.externalId)],
+    ...TEXTS.map(({ name, label }): Fact => [label, text(event[name])]),
     [
       "Id",
       <span class="text">
