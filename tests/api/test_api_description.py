@@ -18,9 +18,10 @@ from api.wiring.services import ROUTES
 Operation = dict[str, Any]
 _CAMEL: Final = re.compile(r"[a-z][a-zA-Z0-9]*")
 _VERBS: Final = (
-    "activate|add|amend|cancel|change|check|clone|compare|copy|count|create|delete|export|find|follow|force|forget|get|give|issue|list|"
-    "move|notify|patch|probe|provision|publish|put|read|recover|recreate|rename|replace|replay|request|rerun|resend|reset|restore|retry|"
-    "redact|revoke|rotate|search|send|set|show|start|stop|stream|submit|switch|sync|terminate|test|unpublish|update|verify|watch|write"
+    "activate|add|amend|cancel|change|check|clone|compare|confirm|copy|count|create|delete|export|find|follow|force|forget|"
+    "get|give|issue|list|move|notify|patch|probe|provision|publish|put|read|recover|recreate|redact|rename|replace|replay|"
+    "request|rerun|resend|reset|restore|retry|review|revoke|rotate|search|send|set|show|start|stop|stream|submit|switch|"
+    "sync|terminate|test|unpublish|update|verify|watch|write"
 )
 _VERB: Final = re.compile(f"({_VERBS})([A-Z0-9]|$)")
 KINDS: Final = ("fields", "parameters", "examples", "names")

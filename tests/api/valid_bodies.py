@@ -54,8 +54,8 @@ def bodies_of_examples() -> Iterator[tuple[str, dict[str, Any]]]:
     the whole example."""
     for route in routes_of(ROUTES):
         model = None if route.signature.body is None else next(model_in(route.signature.body_type), None)
-        examples = {} if model is None else model.model_config.get("json_schema_extra", {})
-        if model is not None and isinstance(examples, dict) and (example := examples.get("examples", [None])[0]):
+        extra: Any = None if model is None else model.model_config.get("json_schema_extra")
+        if model is not None and isinstance(extra, dict) and (example := extra.get("examples", [None])[0]):
             required = {wire_names(model, name)[0] for name, field in model.model_fields.items() if field.is_required()}
             body = {name: value for name, value in example.items() if name in required or not required}
             yield f"{route.method} {route.documented_path}", body

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.architecture.sources import PACKAGES, ROOT
 
 _BLOCK = re.compile(r"^```(\w+) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FOLDERS = (*PACKAGES, "tests", "docs", "deploy", "faults", "bench")
+_FOLDERS = (*PACKAGES, "tests", "docs", "deploy", "faults", "bench", "console/src")
 _FILES = ("pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "LICENSE", "Makefile")
 
 
