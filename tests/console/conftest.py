@@ -10,9 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route
 
-from tests.console.browser import Visitor, chromium, picture, sign_in, violations, visitor
+from tests.console.browser import Visitor, begin_session, chromium, picture, violations, visitor
 from tests.support.product import Product, client, migrated_home, products
 from tests.support.waiting import ROOT
 
@@ -64,10 +64,17 @@ async def guest(browser: Browser, product: Product) -> AsyncIterator[Visitor]:
 
 @pytest.fixture
 async def signed_in(guest: Visitor) -> Page:
-    """A page of the role admin. `await page.goto(…)` leads on."""
-    page = await guest.open()
-    await sign_in(page, KEY)
+    """A page of the role admin, which is empty: `await page.goto(…)` opens the page of a test."""
+    await begin_session(guest.context, guest.address, key=KEY)
+    await guest.context.route("**/console/blank", _blank)
+    page = await guest.open("/console/blank")
+    await guest.context.unroute("**/console/blank")
     return page
+
+
+async def _blank(route: Route) -> None:
+    """Answer without the server. The icon is named since Chromium would ask for one."""
+    await route.fulfill(content_type="text/html", body='<!DOCTYPE html><link rel="icon" href="data:,">')
 
 
 @pytest.fixture

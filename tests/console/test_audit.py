@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import downloaded, exports_as_table, seal, verifies_the_log_and_takes_it_away
 from tests.console.test_history import change, make
@@ -71,9 +71,8 @@ async def test_what_the_owner_of_the_database_has_edited_is_named(browser: Brows
     as_superuser(
         EmbeddedPostgres(spoilt.home).attach(), f"UPDATE events SET state = state || ' '::bytea WHERE position = {position}"
     )
-    async with visitor(browser, spoilt.address) as came:
+    async with visitor(browser, spoilt.address, key=KEY) as came:
         page = await came.open("/console/integrity")
-        await sign_in(page, KEY)
         await page.get_by_role("button", name="Verify now").click()
         run = page.get_by_role("region", name="Verification of now")
         await expect(run.locator(".verdict.tone-bad")).to_contain_text("The log is damaged at 1 position")
@@ -92,9 +91,8 @@ def _position(http: httpx.Client, event: str) -> int:
 
 async def test_the_pages_are_accessible(browser: Browser, product: Product, sealed: str) -> None:
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open(f"/console/audit?id={sealed}")
-            await sign_in(page, KEY)
             await expect(page.locator("tbody tr").first).to_be_visible()
             assert await violations(page) == []
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, violations, visitor
 from tests.console.conftest import KEY
 from tests.support.product import Product
 
@@ -85,9 +85,8 @@ async def test_roles_that_others_change_beside_an_open_client_are_told_and_not_o
 
 async def test_it_is_accessible(browser: Browser, product: Product) -> None:
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open("/console/clients?content=none")
-            await sign_in(page, KEY)
             await expect(page.locator("tbody tr").first).to_be_visible()
             await expect(page.get_by_text("No content keys")).to_be_visible()
             assert await violations(page) == []

@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import finds_a_failed_delivery, resends
 from tests.console.test_jobs import failed_job
@@ -133,9 +133,8 @@ async def test_deliveries_and_health_are_accessible(browser: Browser, product: P
             "/console/health": ".hour-line",
         }
         for size in (WIDE, NARROW):
-            async with visitor(browser, product.address, size=size) as came:
+            async with visitor(browser, product.address, size=size, key=KEY) as came:
                 page = await came.open("/console/deliveries")
-                await sign_in(page, KEY)
                 for path, shown in pages.items():
                     await page.goto(product.address + path)
                     await expect(page.locator(shown).first).to_be_visible()

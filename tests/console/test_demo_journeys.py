@@ -14,7 +14,7 @@ import httpx
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import sign_in, visitor
+from tests.console.browser import visitor
 from tests.console.journeys import (
     exports_as_table,
     finds_a_failed_delivery,
@@ -65,9 +65,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @asynccontextmanager
 async def logged_in(browser: Browser, demo: Demo, role: str) -> AsyncIterator[Page]:
-    async with visitor(browser, demo.product.address) as came:
+    async with visitor(browser, demo.product.address, key=demo.keys[role]) as came:
         page = await came.open()
-        await sign_in(page, demo.keys[role])
         yield page
         assert came.complaints == []
         assert came.strangers == []

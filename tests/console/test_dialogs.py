@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from tests.console.addresses import ADDRESSES, filled
-from tests.console.browser import sign_in, visitor
+from tests.console.browser import visitor
 from tests.console.conftest import KEY
 from tests.support.product import Product, client, migrated_home, products
 
@@ -187,9 +187,8 @@ async def test_every_dialog_has_its_controls_in_place_and_gives_the_focus_back(b
         ids = filled(http)
         film = http.post("/api/event/flow/add/", json={"taskEngineJson": "{}", "mp4State": 1}).raise_for_status()
         ids["film"] = film.json()["id"]  # captions can be added to a film only
-    async with visitor(browser, own.address, size=SIZES[0]) as came:
+    async with visitor(browser, own.address, size=SIZES[0], key=KEY) as came:
         page = await came.open()
-        await sign_in(page, KEY)
         crawl = Crawl(page)
         for address in OPENED:
             await crawl.of(f"{own.address}/console{address.format(**ids)}")

@@ -17,7 +17,7 @@ import pytest
 from lxml import etree
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import sign_in, visitor
+from tests.console.browser import visitor
 from tests.console.conftest import KEY
 from tests.support.product import client, migrated_home, products
 from tests.support.sources.numbered_frames import film, tool
@@ -162,9 +162,8 @@ async def test_a_protected_film_plays_with_a_licence_and_not_without(browser: Br
             event = protected_film(http, home / "media")
             described = json.loads(str(shown(http, event)["drmJson"]))
             kid = UUID(described["drm_data"][0]["key_id"])
-            async with visitor(browser, product.address) as came:
+            async with visitor(browser, product.address, key=KEY) as came:
                 page = await came.open()
-                await sign_in(page, KEY)
                 await page.goto(f"{product.address}/console/events/{event}?tab=playback")
                 await expect(page.get_by_role("alert")).to_contain_text("licence server", timeout=120_000)
 

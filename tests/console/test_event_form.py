@@ -16,7 +16,7 @@ from api.kernel.wire import Label, wire_names
 from api.media.event.requests import AddOrUpdateEventRequest
 from domain.kernel.clock import iso, system_clock
 from tests.console.addresses import HOUR, LIVE
-from tests.console.browser import Visitor, sign_in, visitor
+from tests.console.browser import Visitor, visitor
 from tests.domain.channel.texts_given import FLOW
 from tests.support.product import Product
 
@@ -286,9 +286,8 @@ async def test_an_event_on_the_air_without_a_channel_is_no_healthy_bar(signed_in
 
 
 async def test_a_role_is_told_what_it_may_not_see(browser: Browser, product: Product, http: httpx.Client) -> None:
-    async with visitor(browser, product.address) as came:
+    async with visitor(browser, product.address, key=_client_with(http, "keys")) as came:
         page = await came.open()
-        await sign_in(page, _client_with(http, "keys"))
         await expect(page.locator(".live-badge")).to_have_text("No live updates")
         await expect(page.locator(".live-badge")).to_have_attribute("title", re.compile("Your role may not see changes"))
         for path, words in (("clients", "It needs the role admin."), ("audit", "It needs one of the roles auditor, admin.")):

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.console.addresses import ADDRESSES
-from tests.console.browser import NARROW, sign_in, visitor
+from tests.console.browser import NARROW, visitor
 from tests.console.conftest import KEY
 from tests.console.hostile_strings import HOSTILE_STRINGS
 from tests.console.test_deliveries import failed_webhook
@@ -182,10 +182,9 @@ def test_each_page_has_an_address() -> None:
 
 async def test_hostile_texts_are_text_on_every_page(browser: Browser, spoilt: Product, ids: dict[str, str]) -> None:
     wrong: dict[str, list[str]] = {}
-    async with visitor(browser, spoilt.address, size=NARROW) as came:
+    async with visitor(browser, spoilt.address, size=NARROW, key=KEY) as came:
         page = await came.open()
         page.on("dialog", lambda dialog: came.complaints.append(f"the dialog {dialog.message}"))
-        await sign_in(page, KEY)
         for path, address in (*ADDRESSES.items(), *((more, more) for more in MORE)):
             await page.goto(f"{spoilt.address}/console{address.format(**ids)}")
             await expect(page.locator("main h1")).to_be_visible()

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.journeys import goes_to_version, title_row
 from tests.support.product import Product
@@ -116,9 +116,8 @@ async def test_the_history_is_accessible_and_hostile_texts_are_text(browser: Bro
     event = make(http, hostile, description="{{7*7}}" + "B" * 10_000)
     change(http, event, "title", "plain", request=f"hostile-{uuid4()}")
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open(f"/console/events/{event}/history?with=0")
-            await sign_in(page, KEY)
             for tab in ("Changes", "State at that moment", "Versions"):
                 await page.get_by_role("tab", name=re.compile(tab)).click()
                 await expect(page.get_by_role("tabpanel")).not_to_be_empty()

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, Visitor, violations, visitor
 from tests.console.conftest import KEY
 from tests.support.product import Product
 from tests.support.waiting import until
@@ -103,9 +103,8 @@ async def test_it_is_accessible(browser: Browser, product: Product, http: httpx.
         f"?tab=profiles&open={profile['id']}",
     )
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open()
-            await sign_in(page, KEY)
             for address in addresses:
                 await page.goto(f"{product.address}/console/infrastructure{address}")
                 await expect(page.get_by_role("dialog" if "open" in address else "table").first).to_be_visible()

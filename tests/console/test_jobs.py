@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, expect
 
-from tests.console.browser import NARROW, WIDE, Visitor, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, Visitor, violations, visitor
 from tests.console.conftest import KEY, Axe
 from tests.console.journeys import finds_a_failed_job, retries_the_job
 from tests.support.product import Product
@@ -114,9 +114,8 @@ async def test_an_unknown_job_is_said_and_the_old_address_leads_here(
     browser: Browser, http: httpx.Client, product: Product
 ) -> None:
     number = submit(http, {"content_id": "old", "file": "a"}, run_at="2031-01-01T00:00:00Z")
-    async with visitor(browser, product.address) as came:
+    async with visitor(browser, product.address, key=KEY) as came:
         page = await came.open(f"/engine/dashboard.html?job={number}")
-        await sign_in(page, KEY)
         await expect(page.get_by_role("heading", name=f"Job {number}")).to_be_visible()
         for unknown in ("999999999", "nothing"):
             await page.goto(f"{product.address}/console/jobs/{unknown}")
@@ -148,9 +147,8 @@ async def test_the_pages_of_jobs_are_accessible(browser: Browser, product: Produ
         "/console/jobs/new?workflow=asset_gif": ".submit .field",
     }
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open("/console/jobs")
-            await sign_in(page, KEY)
             for path, shown in pages.items():
                 await page.goto(product.address + path)
                 await expect(page.locator(shown).first).to_be_visible()
@@ -163,8 +161,7 @@ async def test_who_may_only_read_is_told_why_a_button_does_nothing(
     browser: Browser, http: httpx.Client, product: Product, axe: Axe
 ) -> None:
     number = submit(http, {"content_id": "read only", "file": "a"}, run_at="2031-01-01T00:00:00Z")
-    async with visitor(browser, product.address) as came:
+    async with visitor(browser, product.address, key=viewer(http)) as came:
         page = await came.open(f"/console/jobs/{number}")
-        await sign_in(page, viewer(http))
         await expect(page.get_by_role("button", name="Cancel: This needs the role operator or admin.")).to_be_disabled()
         await axe(page)

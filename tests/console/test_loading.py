@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Page, Route, expect
 
 from tests.console.browser import Visitor
+from tests.console.journeys import open_page
 
 CODE: Final = "**/console/assets/JobsPage-*.js"
 ENTRY: Final = re.compile(r"/console/assets/index-[\w-]+\.js")
@@ -27,6 +28,7 @@ async def test_a_page_that_comes_late_says_that_it_is_loading(signed_in: Page) -
         await release.wait()
         await route.continue_()
 
+    await open_page(signed_in, "events")
     await signed_in.route(CODE, late)
     await _to_jobs(signed_in)
     await expect(signed_in.get_by_role("heading", name="Jobs")).to_be_visible()
@@ -53,6 +55,7 @@ async def test_a_page_that_could_not_be_loaded_is_tried_again(signed_in: Page, g
 
 async def test_a_page_that_is_gone_says_so_where_the_server_has_no_other(signed_in: Page, guest: Visitor) -> None:
     guest.expected += ["status of 404"]
+    await open_page(signed_in, "events")
     await signed_in.evaluate("window.isTheSame = true")
     await signed_in.route(CODE, lambda route: route.fulfill(status=404))
     await _to_jobs(signed_in)

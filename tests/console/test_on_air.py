@@ -12,7 +12,7 @@ import httpx
 from playwright.async_api import Browser, Page, expect
 
 from domain.kernel.clock import iso, system_clock
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, violations, visitor
 from tests.console.conftest import KEY
 from tests.console.hostile_strings import HOSTILE_STRINGS
 from tests.console.journeys import bar, goes_on_air_from_the_lane, marks_a_chapter, states_of, stops_and_sees_the_film
@@ -164,9 +164,8 @@ async def test_an_event_is_edited_deleted_and_restored(signed_in: Page, http: ht
 async def test_who_may_only_read_gets_no_buttons(browser: Browser, product: Product, http: httpx.Client) -> None:
     event = _event(http, system_clock() + 3 * MINUTE, title="Seen")
     key = _reader(http)
-    async with visitor(browser, product.address) as came:
+    async with visitor(browser, product.address, key=key) as came:
         page = await came.open(f"/console/?{urlencode({'event': event})}")
-        await sign_in(page, key)
         await expect(page.get_by_text("To change its state you need the role operator.")).to_be_visible()
         await page.goto(f"{product.address}/console/events/{event}")
         await expect(page.get_by_role("heading", name="Seen")).to_be_visible()
@@ -197,9 +196,8 @@ async def test_both_pages_are_accessible(browser: Browser, product: Product, htt
     _made(http, "/api/chapterpoint/", eventId=live, title="First", startTime="00:00:01")
     _put(http, f"/api/event/state/{live}", state=LIVE)
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open(f"/console/?from=2003-05-06T11:30:00Z&hours=2&event={events[0]}")
-            await sign_in(page, KEY)
             await expect(page.get_by_role("dialog").get_by_role("button", name="Go live", exact=True)).to_be_visible()
             await _is_accessible(page)
             await page.keyboard.press("Escape")

@@ -6,6 +6,7 @@ import httpx
 from playwright.async_api import Page, expect
 
 from tests.console.browser import Visitor
+from tests.console.journeys import open_page
 from tests.support.product import Product
 
 
@@ -18,6 +19,7 @@ async def test_a_note_is_above_every_page_while_the_installation_is_quiet(
     signed_in: Page, guest: Visitor, product: Product, http: httpx.Client
 ) -> None:
     note = signed_in.locator(".quiet-note")
+    await open_page(signed_in, "events")
     await expect(signed_in.locator("main h1").first).to_be_visible()
     await expect(note).to_have_count(0)
     _order(http, quiet=True)

@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.console.browser import NARROW, WIDE, sign_in, violations, visitor
+from tests.console.browser import NARROW, WIDE, violations, visitor
 from tests.console.conftest import KEY
 from tests.support.product import Product
 
@@ -173,9 +173,8 @@ async def test_it_is_accessible(browser: Browser, product: Product, http: httpx.
     for hour in ("08", "09"):
         _event(http, title=HOSTILE, roomId=room, scheduledStart=f"2031-06-01T{hour}:00:00Z", scheduledEnd="2031-06-01T11:00:00Z")
     for size in (WIDE, NARROW):
-        async with visitor(browser, product.address, size=size) as came:
+        async with visitor(browser, product.address, size=size, key=KEY) as came:
             page = await came.open("/console/schedule?date=2031-06-01")
-            await sign_in(page, KEY)
             await expect(page.locator(".block.conflict").first).to_be_visible()
             assert await violations(page) == []
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it is wider than the screen"

@@ -8,6 +8,7 @@ import httpx
 from playwright.async_api import Page, expect
 
 from tests.console.conftest import Axe
+from tests.console.journeys import open_page
 
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"> \u202edesrever"
 
@@ -24,6 +25,7 @@ async def test_what_is_found_is_opened_with_the_keyboard(signed_in: Page, http: 
     title = f"{HOSTILE} {mark}"
     event = _made(http, "/api/event/", {"title": title, "scheduledStart": "2031-05-01T08:00:00Z"})["id"]
     _made(http, "/api/room/", {"name": f"Hall {mark} & co"})
+    await open_page(signed_in, "events")
     await expect(signed_in.locator(".live-badge")).to_have_text("Up to date")
     await signed_in.keyboard.press("Control+k")
     box = signed_in.get_by_role("combobox", name="Search Events")

@@ -9,16 +9,20 @@ from typing import Final
 import pytest
 
 LONGEST_FIRST: Final = (
-    "tests/workers/encoders/test_ffmpeg.py",
-    "tests/contract/feed/",
-    "tests/api/test_schemathesis.py",
-    "tests/e2e/",
     "tests/console/",
+    "tests/contract/feed/",
+    "tests/workers/encoders/test_ffmpeg.py",
+    "tests/api/test_schemathesis.py",
+    "tests/docs/test_readme_tour.py",
+    "tests/deploy/test_proxies.py",
+    "tests/deploy/test_prometheus.py",
+    "tests/api/cli/test_media_doctor.py",
+    "tests/api/cli/test_backup.py",
+    "tests/e2e/",
     "tests/workers/encoders/",
     "tests/workers/playout/",
     "tests/workers/session/",
     "tests/docs/",
-    "tests/deploy/",
     "tests/contract/",
     "tests/workers/job/",
     "tests/workers/event/timekeeper/",
@@ -37,10 +41,19 @@ TOGETHER: Final = {
     "tests/contract/feed/test_kafka_": "kafka of its own",
     "tests/contract/feed/": "kafka",
     "tests/e2e/test_webhooks.py": "kafka",
+    "tests/console/test_connection.py": "browser alone",
+    "tests/console/test_demo_journeys.py": "browser alone",
+    "tests/console/test_dialogs.py": "browser alone",
+    "tests/console/test_encrypted_playback.py": "browser alone",
+    "tests/console/test_audit.py": "console with hostile texts",
+    "tests/console/test_every_page.py": "console with hostile texts",
+    "tests/console/test_frame.py": "console with hostile texts",
+    "tests/console/test_on_air.py": "console with hostile texts",
     "tests/console/": "console",
 }
 """Tests that share a process. Those that need the Kafka broker run in one, so that one broker is started. Tests that start, kill
-or secure their own broker run in another. Tests of the console share a product and a browser."""
+or secure their own broker run in another. Tests of the console share a browser, and in two of three processes a product; in the
+third each file starts its own. In one process they would take longer than all other tests in the others."""
 
 
 def groups(items: Sequence[pytest.Item]) -> list[list[int]]:
