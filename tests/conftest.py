@@ -37,6 +37,7 @@ from tests.support.postgres import database_url as database_url
 from tests.support.postgres import migrated as migrated
 from tests.support.postgres import migrated_template as migrated_template
 from tests.support.postgres import postgres as postgres
+from tests.support.product import FOLDER_OF_THE_RUN
 from tests.support.programs import pytest_terminal_summary as pytest_terminal_summary
 from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
@@ -76,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.basetemp is None:
         config.option.basetemp = mkdtemp(prefix="medialedger-tests-")
         config.stash[_OWN_FOLDER] = config.option.basetemp
+    os.environ[FOLDER_OF_THE_RUN] = str(Path(config.option.basetemp).absolute())
 
 
 @pytest.hookimpl(trylast=True)

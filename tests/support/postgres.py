@@ -57,7 +57,7 @@ END $$
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the server's database, as its superuser. A connection may take as long as a busy machine needs for it."""
     home = tmp_path_factory.mktemp("postgres")
-    server = EmbeddedPostgres(copied(made_once(tmp_path_factory, "migrated", make=_migrated_server), home))
+    server = EmbeddedPostgres(copied(made_once(tmp_path_factory.getbasetemp(), "migrated", make=_migrated_server), home))
     try:
         yield make_conninfo(server.start(), connect_timeout=60)
     finally:

@@ -13,9 +13,9 @@ import pytest
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
 
-def made_once(factory: pytest.TempPathFactory, name: str, *, make: Callable[[Path], None]) -> Path:
-    """A folder that the first process of the run that needs it makes, for all of them. The others wait for it."""
-    folder = factory.getbasetemp() / name
+def made_once(run: Path, name: str, *, make: Callable[[Path], None]) -> Path:
+    """A folder below that of the run, which the first process that needs it makes, for all of them. The others wait for it."""
+    folder = run / name
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
@@ -37,7 +37,7 @@ def _server(home: Path) -> None:
 
 @pytest.fixture(scope="session")
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_once(tmp_path_factory, "initialised", make=_server)
+    return made_once(tmp_path_factory.getbasetemp(), "initialised", make=_server)
 
 
 def copied(initialised: Path, home: Path) -> Path:

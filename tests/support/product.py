@@ -22,9 +22,12 @@ from typing import Any
 import httpx
 
 from tests.support.forks import Forked
+from tests.support.postgres_homes import made_once
 from tests.support.waiting import ROOT, until
 from workers.adapters.embedded_postgres import EmbeddedPostgres
 
+FOLDER_OF_THE_RUN = "TESTS_FOLDER"
+"""The environment variable that names the folder of a run of tests."""
 READY = 120.0
 END = 120.0
 
@@ -179,13 +182,19 @@ def migrated_home(home: Path) -> Path:
 
 @cache
 def _migrated_home() -> Path:
-    """Return the home for copies in this process of the test run."""
+    """Return the home for copies. All processes of a test run share it; another program, such as `faults`, makes its own."""
+    if run := os.environ.get(FOLDER_OF_THE_RUN):
+        return made_once(Path(run), "migrated-home", make=_migrate_below) / "home"
     folder = Path(mkdtemp(prefix="medialedger-migrated-"))
     folder.chmod(0o755)
     atexit.register(rmtree, folder, ignore_errors=True)
+    _migrate_below(folder)
+    return folder / "home"
+
+
+def _migrate_below(folder: Path) -> None:
     with products() as started:
         started.migrate(folder / "home")
-    return folder / "home"
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
+from api.console.files import ConsoleFiles
 from api.kernel.authentication import Authenticate
 from api.wiring.assembly import services_of
 from api.wiring.container import Container
 from api.wiring.core import Core
 from api.wiring.parts import ConsoleOrigins, Directories, RefusedTargets, ServedMedia, ServiceTemplates
-from api.wiring.services import PROVIDERS, authenticate, services_by_type
+from api.wiring.services import PROVIDERS, authenticate, console_files, services_by_type
 from api.wiring.siblings import Alone, Siblings
 from domain.kernel.encryption import IngestKeys, SecretCipher
 from domain.kernel.inside import Inside
@@ -59,6 +61,7 @@ def services(
 
     values = {
         Authenticate: callers,
+        ConsoleFiles: _built_console(),
         ConsoleOrigins: ConsoleOrigins(),
         Directories: Directories(),
         GuardedClient: outbound,
@@ -75,3 +78,9 @@ def services(
     made = container(core, cipher=cipher, given={**values, **(given or {})})
     made.bind(PROVIDERS)
     return services_by_type(made)
+
+
+@cache
+def _built_console() -> ConsoleFiles:
+    """Return the files of the console, which are read from the disk once: two hundred files for each test would be slow."""
+    return console_files(ConsoleOrigins())

@@ -29,7 +29,7 @@ def pauses() -> Iterator[float]:
     length = 0.005
     while True:
         yield length
-        length = min(1.2 * length, 0.05)
+        length = min(1.2 * length, 0.2)
 
 
 def python(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
