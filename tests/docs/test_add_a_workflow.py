@@ -26,10 +26,11 @@ _FILES = dict(_FILE.findall(_PAGE))
 _REQUEST = re.compile(r"-d \\\n +'(.*)'$", re.MULTILINE)
 
 
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Install the package like `pip install`, but into a separate folder instead of the environment that all tests share."""
-    project, place = tmp_path / "media-checksums", tmp_path / "site"
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the package like `pip install`, but into this folder instead of the environment that all tests share."""
+    folder = tmp_path_factory.mktemp("workflow")
+    project, place = folder / "media-checksums", folder / "site"
     project.mkdir()
     for name, text in _FILES.items():
         (project / name).write_text(text, encoding="utf-8")
@@ -37,7 +38,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(place), str(project)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    monkeypatch.syspath_prepend(str(place))
+    return place
+
+
+@pytest.fixture
+def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(site))
     registry.installed.cache_clear()
     yield
     registry.installed.cache_clear()

@@ -21,7 +21,7 @@ from typing import Final
 
 import psycopg
 
-from api.cli.local.media_trials import TRIALS, Stage, TrialFailed, extras
+from api.cli.local.media_trials import TRIALS, Stage, Trial, TrialFailed, extras
 from api.cli.output import Finding
 from api.cli.run.database import NEW_DATABASE, OLDEST, first_line
 from api.kernel.shell_access import running_product
@@ -294,7 +294,7 @@ _TRIED: Final = ("ffmpeg", "ffprobe")
 _NOWHERE: Final = "/nonexistent"
 
 
-def try_programs(home: Path) -> list[Finding]:
+def try_programs(home: Path, *, trials: Sequence[Trial] = TRIALS) -> list[Finding]:
     """Return a finding for each program and each trial. Programs on PATH are preferred over those of the product."""
     own = {name: Path(path) for name in _TRIED if (path := shutil.which(name)) is not None}
     programs = {name: own.get(name) or find(name, path=_NOWHERE) for name in _TRIED}
@@ -304,7 +304,7 @@ def try_programs(home: Path) -> list[Finding]:
         return findings
     with TemporaryDirectory(prefix="medialedger-media-") as folder:
         stage = Stage(ffmpeg, ffprobe, Path(folder).resolve())
-        results = list(_results(stage))
+        results = list(_results(stage, trials))
         can = extras(stage)
     faults = [f"{result.name}: {result.attention}" for result in results if result.attention]
     return [*findings, *results, Finding("further abilities", ", ".join(can) or "none"), _store_verdict(home, own, faults)]
@@ -316,8 +316,8 @@ def _tried_program(name: str, path: Path | None) -> Finding:
     return Finding(name, f"{path}: {version(path).partition(chr(10))[0][:_SHOWN]}")
 
 
-def _results(stage: Stage) -> Iterator[Finding]:
-    for trial in TRIALS:
+def _results(stage: Stage, trials: Sequence[Trial]) -> Iterator[Finding]:
+    for trial in trials:
         begun = monotonic()
         try:
             trial.run(stage)
