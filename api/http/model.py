@@ -55,6 +55,7 @@ class Wire(BaseModel):
         extra="ignore",
         allow_inf_nan=False,
         hide_input_in_errors=True,
+        defer_build=True,
     )
 
     EMPTY_IS_SENT: ClassVar[bool] = False

@@ -8,6 +8,7 @@ from importlib import import_module
 import pytest
 from pydantic import BaseModel
 
+from api.http.model import Wire
 from domain.kernel.event import DomainEvent
 from domain.kernel.json_document import Section
 from tests.architecture.sources import PACKAGES, ROOT, files
@@ -19,7 +20,7 @@ def below(base: type[BaseModel]) -> Iterator[type[BaseModel]]:
         yield from below(model)
 
 
-@pytest.mark.parametrize("base", [DomainEvent, Section])
+@pytest.mark.parametrize("base", [DomainEvent, Section, Wire])
 def test_every_model_is_complete(base: type[BaseModel]) -> None:
     for path in files():
         module = path.relative_to(ROOT).with_suffix("")

@@ -17,8 +17,8 @@ _OF_WORKERS = (
     "workers.webhook.sender.sender",
     "workers.adapters.kafka.relay",
 )
-_LARGE_AND_RARE = ("kafka", "boto3", "botocore")
-"""A broker and a bucket, which most installations do not have."""
+_LARGE_AND_RARE = ("kafka", "boto3", "botocore", "ttconv")
+"""A broker and a bucket, which most installations do not have, and a reader of captions, which runs in steps."""
 _OF_THE_API = ("api.media", "api.engine", "api.speke", "api.audit", "api.http", "uvicorn")
 
 _BUILD = "from api.wiring.product import build"

@@ -19,6 +19,7 @@ from workers.kernel.fork_server import ProcessStart, next_start
 
 
 def main(orders: int) -> None:
+    import_module("workers.media.captions.documents")  # a confined step cannot import it
     start = next_start(socket.socket(fileno=orders), groups=True)
     if start is not None:
         _run_steps(start)

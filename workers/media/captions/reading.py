@@ -17,7 +17,6 @@ import webvtt
 from webvtt.errors import MalformedCaptionError, MalformedFileError
 
 from workers.media.captions.cues import LONGEST_TEXT, Cue, UnreadableCaptions, clean, clean_settings, clock, in_order
-from workers.media.captions.documents import scc_document, timed_texts, ttml_document
 
 MOST_BYTES: Final = 5 * 1024 * 1024
 MOST_CUES: Final = 20_000
@@ -156,10 +155,14 @@ def _settings(raw: str, settings: str) -> str:
 
 
 def _ttml(text: str, remarks: list[str]) -> Iterator[Cue]:
+    from workers.media.captions.documents import timed_texts, ttml_document  # imports ttconv, which only steps need
+
     return timed_texts(ttml_document(text))
 
 
 def _scc(text: str, remarks: list[str]) -> Iterator[Cue]:
+    from workers.media.captions.documents import scc_document, timed_texts
+
     return timed_texts(scc_document(text))
 
 
