@@ -32,12 +32,9 @@ REASON: Final = "medialedger.reason"
 class Guard(Protocol):
     """The guard of a connection, as its requests see it."""
 
-    def receive(self, receive: Receive) -> Receive:
-        """Return the function that receives the messages of the request that has begun."""
-        ...
-
-    def begin(self, scope: Scope) -> bool:
-        """Begin a request, and complete its scope. Return whether its client may have one more."""
+    def begin(self, scope: Scope, receive: Receive) -> Receive | None:
+        """Begin a request, and complete its scope. Return the function that receives its messages, or None if its client may not
+        have one more."""
         ...
 
     def end(self) -> None:
@@ -61,12 +58,12 @@ class GuardedApplication:
         if guard is None:
             await self._app(scope, receive, send)
             return
-        is_admitted = guard.begin(scope)
+        guarded = guard.begin(scope, receive)
         try:
-            if not is_admitted:
+            if guarded is None:
                 for message in guard.refusal():
                     await send(message)
             else:
-                await self._app(scope, guard.receive(receive), send)
+                await self._app(scope, guarded, send)
         finally:
             guard.end()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
@@ -31,6 +32,14 @@ _WRONG_HOST: Final = {
 }
 _LENGTHS: Final = frozenset(map(len, (b"host", b"content-length", b"transfer-encoding")))
 """The lengths of the names of headers that are looked at."""
+_PLAIN_HEAD: Final = re.compile(
+    rb"(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (/[A-Za-z0-9/?&=%._~:@!$'()*+,;-]*+) HTTP/1\.1"
+    rb"((?:\r\n[A-Za-z0-9_-]++:[\t -~]*+)++)\r\n\r\n"
+)
+"""A head of the most usual form: the path and the headers. Every parser of HTTP reads it in the same way."""
+_UNUSUAL: Final = re.compile(rb"\r\n(?:transfer-encoding|upgrade):")
+_HOST_LINE: Final = re.compile(rb"\r\nhost:[\t ]*([!-~]*)[\t ]*(?=\r\n|$)")
+_LENGTH_LINE: Final = re.compile(rb"\r\ncontent-length:[\t ]*([0-9]{1,9})[\t ]*(?=\r\n|$)")
 _NOT_HTTP: Final = (400, "This is not an HTTP/1.1 request.")
 _TOO_MANY: Final = (503, "Too many requests from this address are under way.")
 
@@ -64,20 +73,14 @@ class GuardedTransport(asyncio.Transport):
         return self._transport.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self.has_begun:
-            data = self._begun(bytes(data))
+        if not self.has_begun and data[:10] != b"HTTP/1.1 1":  # 100 Continue
+            self.has_begun = True
+            if self.reason is not None:
+                version, status, rest = bytes(data).split(b" ", 2)
+                data = b" ".join((version, status, self.reason + rest[rest.index(b"\r\n") :]))
+                self.reason = None
         if not self.is_detached and not self._transport.is_closing():
             self._transport.write(data)
-
-    def _begun(self, head: bytes) -> bytes:
-        if head.startswith(b"HTTP/1.1 1"):  # 100 Continue
-            return head
-        self.has_begun = True
-        if self.reason is None:
-            return head
-        reason, self.reason = self.reason, None
-        version, status, rest = head.split(b" ", 2)
-        return b" ".join((version, status, reason + rest[rest.index(b"\r\n") :]))
 
     def close(self) -> None:
         self._is_closed = True
@@ -125,6 +128,8 @@ class GuardedConnection(asyncio.Protocol):
         self._parser: Any = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's
         self._address = ""
+        self._is_proxy = False
+        """True if the address is that of a trusted proxy."""
         self._client: str | None = None
         """The client of the request that runs, if a trusted proxy names it."""
         self._refusal: tuple[int, str] | None = None
@@ -162,6 +167,7 @@ class GuardedConnection(asyncio.Protocol):
         self._output = GuardedTransport(transport)
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) else ""
+        self._is_proxy = self.connections.proxies.trusted(self._address)
         if self.connections.add(self, self._address):
             self._server = self.server_protocol(**self._options)
             self._server.connection_made(self._output)
@@ -216,6 +222,14 @@ class GuardedConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         now = self._loop.time()
+        if not self._in_body and not self._head_bytes and self._server is not None and self._refused_at is None:
+            head = _PLAIN_HEAD.match(data)
+            if head is not None and not self._transport.is_closing() and self._is_whole(data, head):
+                self._head_since = None
+                self._long_body = False
+                self._body_since = self._data_at = now
+                self._server.data_received(data)
+                return
         while data and self._server is not None and self._refused_at is None and not self._transport.is_closing():
             if self._in_body:
                 piece, data = data, b""
@@ -227,6 +241,27 @@ class GuardedConnection(asyncio.Protocol):
                 if self._head_since is None:
                     self._head_since = now
             self._pass_on(piece)
+
+    def _is_whole(self, data: bytes, head: re.Match[bytes]) -> bool:
+        """Return whether the data are one whole request within all limits, which needs no parser, and count it. Anything else is
+        parsed."""
+        url, fields = head.groups()
+        count, fields = fields.count(b"\r\n"), fields.lower()
+        host, limits = _HOST_LINE.search(fields), self.limits
+        if host is None or fields.count(b"\r\nhost:") > 1 or self.connections.hosts.status(host[1]) != 200:
+            return False
+        if len(url) > limits.url or count > limits.headers or head.end() > limits.head or _UNUSUAL.search(fields):
+            return False
+        size, lengths = len(data) - head.end(), fields.count(b"\r\ncontent-length:")
+        if lengths:
+            length = _LENGTH_LINE.search(fields)
+            if lengths > 1 or length is None or int(length[1]) != size:
+                return False
+        elif size:
+            return False
+        self._waiting.append((count, size > 0))
+        self._under_way += 1
+        return True
 
     def _pass_on(self, data: bytes) -> None:
         """Pass data on that the parser permits. The parser stops after a request that offers another protocol. The server does not
@@ -308,12 +343,15 @@ class GuardedConnection(asyncio.Protocol):
 
     # Requests
 
-    def begin(self, scope: Scope) -> bool:
-        """Begin a request, and complete its scope. Return whether its client may have one more, if a trusted proxy names the
-        client. Trailers, which arrive after a chunked body, are dropped: they are not headers (RFC 9110, section 6.5.1)."""
+    def begin(self, scope: Scope, receive: Receive) -> Receive | None:
+        """Begin a request, and complete its scope. Return the function that receives its messages, or None if a trusted proxy names
+        a client that has too many requests. Trailers, which arrive after a chunked body, are dropped: they are not headers (RFC
+        9110, section 6.5.1)."""
         count, self._is_unread = self._waiting.popleft()
         self._is_running, self._is_streaming = True, False
-        headers = scope["headers"] = scope["headers"][:count]
+        headers = scope["headers"]
+        if len(headers) > count:
+            headers = scope["headers"] = headers[:count]
         scope["extensions"] = {
             CLOSE: self.give_up,
             LONG_BODY: self._allow_long,
@@ -322,18 +360,20 @@ class GuardedConnection(asyncio.Protocol):
         }
         if self.connections.is_ending and self._server is not None:
             self._server.shutdown()
-        if not self.connections.proxies.trusted(self._address):
-            return True
-        client = self._client = self.connections.proxies.client(self._address, headers)
-        scope["client"] = (client, 0)
-        scheme = forwarded_scheme(headers)
-        if scheme is not None:
-            scope["scheme"] = scheme
-        return self.connections.enter(client)
+        if self._is_proxy:
+            client = self._client = self.connections.proxies.client(self._address, headers)
+            scope["client"] = (client, 0)
+            scheme = forwarded_scheme(headers)
+            if scheme is not None:
+                scope["scheme"] = scheme
+            if not self.connections.enter(client):
+                return None
+        return self._noted(receive) if self._is_unread or self.has_ended else receive
 
     def end(self) -> None:
         """End the request that runs."""
-        self._leave()
+        if self._client is not None:
+            self._leave()
         self._under_way -= 1
         self._is_running = False
         self._output.has_begun, self._output.reason = False, None
@@ -343,10 +383,8 @@ class GuardedConnection(asyncio.Protocol):
             self._transport.close()
             self._detach()
 
-    def receive(self, receive: Receive) -> Receive:
-        """Return the function that receives the messages of the request that has begun. It notes the end of the body."""
-        if not self._is_unread and not self.has_ended:
-            return receive
+    def _noted(self, receive: Receive) -> Receive:
+        """Return a function that receives the messages of a request, and notes the end of its body."""
 
         async def receive_noted() -> Message:
             if self.has_ended and not self._is_unread:

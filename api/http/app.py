@@ -40,8 +40,6 @@ from api.http.surface import Surface
 Hook = Callable[[], Awaitable[None]]
 Services = Mapping[Any, object]
 _ENTRY = "medialedger.entry"
-_STARTED = "medialedger.started"
-"""The key of a flag in the scope: the response has begun."""
 _logger = logging.getLogger("medialedger.http")
 
 
@@ -226,27 +224,21 @@ class Exchange:
     def __init__(self, app: ASGIApp, application: Application) -> None:
         self._app = app
         self._application = application
+        application.exchange = self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        try:
-            await self._exchange(scope, receive, send)
-        finally:
-            # A request and its scope name each other. The collector, which runs seldom, would keep the body until its next turn.
-            for name in (SCOPE, _ENTRY):
-                scope.pop(name, None)
-
-    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, application = perf_counter(), self._application
         entry = scope[_ENTRY] = application.trie.find(scope)
         request = scope[SCOPE] = application.request_class(scope, receive, send)
         request.path = entry.path
         if application.public_url:
             request.reached_as(application.public_url)
-        has_route = entry.route is not None
-        span = None if application.spans is None else application.spans.begin(request, entry.surface, has_route=has_route)
+        span = None
+        if application.spans is not None:
+            span = application.spans.begin(request, entry.surface, has_route=entry.route is not None)
         if entry.streamed_body:
             request.pieces = Pieces(receive, scope, stopping=application.streams.ended)
         status, is_head = 0, scope["method"] == "HEAD"
@@ -255,60 +247,56 @@ class Exchange:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                scope[_STARTED] = True
                 if span is not None:
                     span.end(status)  # a stream may last for hours
                 if request.pieces is not None:
                     await request.pieces.drop()
-                self._complete(message, request, entry)
+                headers = message["headers"] = list(message.get("headers", ()))
+                entry.caching.add(headers, status=status)
+                headers.extend(request.notes)
+                if entry.cross_origin is not None:
+                    headers.extend(entry.cross_origin.response_headers(request))
+                headers += NOSNIFF, (b"x-transaction-id", request.transaction_id.encode("ascii"))
+                if application.draining or (b"expect" in request.fields and not request.content):
+                    # A client that did not get "100 Continue" may or may not send the body, so only a new connection is safe.
+                    headers.append((b"connection", b"close"))
             elif is_head and message.get("body"):
                 message["body"] = b""
             await send(message)
 
         try:
-            if entry.bound is not None and not application.dependency_overrides:
-                await self._serve(entry, entry.bound, scope=scope, receive=receive, send=answer)
-            else:
+            if entry.bound is None or application.dependency_overrides:
                 await self._app(scope, receive, answer)
+            else:
+                try:
+                    response = await entry.bound.respond(request)
+                    await response(scope, receive, answer)
+                except Disconnected:
+                    raise
+                except Exception as error:
+                    if status:
+                        raise
+                    scope[_ENTRY] = entry.failing(error)  # FastAPI's inner stack raises it where handlers are found
+                    await self._app(scope, receive, answer)
         except Disconnected:
-            entry.meter.observe(499, perf_counter() - started)
+            status = 499
             if span is not None:
-                span.end(499)
-            return
+                span.end(status)
         except Exception as error:
             if status or application.has_own_handler:
                 raise
             await application.failed(error, scope)(scope, receive, answer)
-        if request.pieces is not None:
-            request.pieces.leave()
+        finally:
+            # A request and its scope name each other. The collector, which runs seldom, would keep the body until its next turn.
+            del scope[SCOPE], scope[_ENTRY]
         seconds = perf_counter() - started
         entry.meter.observe(status, seconds)
+        if status == 499:
+            return
+        if request.pieces is not None:
+            request.pieces.leave()
         if application.log.wants(scope["method"], status, routine=entry.surface.routine):
             application.log.add(request, status=status, seconds=seconds)
-
-    async def _serve(self, entry: Entry, bound: ASGIApp, *, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call an endpoint that needs nothing of FastAPI's inner stack. Its exceptions are raised there, for the handlers."""
-        try:
-            await bound(scope, receive, send)
-        except Disconnected:
-            raise
-        except Exception as error:
-            if scope.get(_STARTED):
-                raise
-            scope[_ENTRY] = entry.failing(error)
-            await self._app(scope, receive, send)
-
-    def _complete(self, message: Message, request: Request, entry: Entry) -> None:
-        headers = message["headers"] = list(message.get("headers", ()))
-        entry.caching.add(headers, status=message["status"])
-        headers.extend(request.notes)
-        if entry.cross_origin is not None:
-            headers.extend(entry.cross_origin.response_headers(request))
-        headers.append(NOSNIFF)
-        headers.append((b"x-transaction-id", request.transaction_id.encode("ascii")))
-        if self._application.draining or (b"expect" in request.fields and not request.content):
-            # A client that did not get "100 Continue" may or may not send the body, so only a new connection is safe.
-            headers.append((b"connection", b"close"))
 
 
 class Application(FastAPI):
@@ -359,6 +347,8 @@ class Application(FastAPI):
         self.streams = OpenStreams()
         self.unsent = UnsentBodies()
         self.draining = False
+        self.exchange: ASGIApp | None = None
+        """The middleware `Exchange`, once FastAPI has made its stack of middleware."""
         self.on_start, self.on_stop = list(on_start), list(on_stop)
         self._about = about or ApiDescription()
         self._document: Document | None = None
@@ -388,6 +378,15 @@ class Application(FastAPI):
     def has_own_handler(self) -> bool:
         """True if the application was given a handler for every exception."""
         return Exception in self.exception_handlers or 500 in self.exception_handlers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve. FastAPI's outer layers are left out where they would do nothing."""
+        has_layers = len(self.user_middleware) > 1 or self.has_own_handler or self.root_path
+        if self.exchange is None or has_layers or scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+        else:
+            scope["app"] = self
+            await self.exchange(scope, receive, send)
 
     def entry(self, app: ASGIApp, path: str, surface: Surface, *, method: str = "other", route: APIRoute | None = None) -> Entry:
         meter = self._metrics.meter(surface.name, method, route=path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from re import compile as regex
 from types import NoneType
@@ -145,7 +146,7 @@ class QueryParser:
 
     With `empty_is_absent` a parameter that may be absent and is sent empty counts as absent, as a search form sends it."""
 
-    __slots__ = ("_date_times", "_documented", "_model", "_optional", "_validator")
+    __slots__ = ("_date_times", "_documented", "_model", "_of_nothing", "_optional", "_validator")
 
     def __init__(self, model: type[Wire], *, empty_is_absent: bool = False) -> None:
         self._model = model
@@ -153,6 +154,11 @@ class QueryParser:
         self._date_times = model.date_times()
         self._documented = frozenset(model.spellings().values())
         self._validator = Validator(model, where="query")
+        self._of_nothing: Any = None
+        """What no parameters at all mean. The models cannot be changed, so all requests share it."""
+        if all(each.default_factory is None and not each.is_required() for each in model.model_fields.values()):
+            with suppress(BadRequest):
+                self._of_nothing = self._validator.read({})
 
     def data(self, raw: bytes) -> dict[str, Any]:
         """Return the values by the documented names of the parameters, before they are validated."""
@@ -167,6 +173,8 @@ class QueryParser:
 
     def parse(self, raw: bytes, unknown: list[UnknownName]) -> Any:
         """Return the query as the model. The list `unknown` gets the names that are no parameters."""
+        if not raw and self._of_nothing is not None:
+            return self._of_nothing
         values = self.data(raw)
         if not values.keys() <= self._documented:
             unknown.extend(unknown_in_names(values, self._model.spellings()))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from starlette.types import Receive, Scope, Send
 
 from api.guards.large_bodies import LargeBodies, is_large
 from api.http.errors import BadRequest, FieldError
 from api.http.headers import preference, whole
 from api.http.parsing import JsonParser, Validator
-from api.http.request import IDEMPOTENCY_KEY, PREFER, SCOPE, Request
+from api.http.request import IDEMPOTENCY_KEY, PREFER, Request
 from api.http.response import Response
 from api.http.routing import Route
 from api.http.unknown_names import MOST, UnknownName, names_of_query, unknown_in_names, warning
@@ -28,54 +27,49 @@ class MissingServices(LookupError):
 
 
 class Endpoint:
-    """The ASGI application of one route. Everything that does not depend on the request is looked up at the start."""
+    """The bound endpoint of one route. Everything that does not depend on the request is looked up at the start."""
 
-    __slots__ = ("_body", "_converters", "_function", "_large_bodies", "_parse_json", "_route")
+    __slots__ = ("_body", "_converters", "_function", "_large_bodies", "_parse_json", "_query", "_route")
 
     def __init__(self, route: Route, services: Mapping[Any, object], *, large_bodies: LargeBodies, parse_json: JsonParser) -> None:
         self._route = route
         self._large_bodies = large_bodies
         self._parse_json = parse_json
         self._converters = [(name, spelled, _converter(kind, where=spelled)) for name, spelled, kind in route.signature.path]
+        self._query = route.query
         self._body = None if route.signature.body is None else route.body
         wanted = route.signature.services
         missing = [f"{name}: {kind}" for name, kind in wanted.items() if kind not in services]
         if missing:
             raise MissingServices(f"{route.where}: nothing provides {', '.join(missing)}")
-        self._function = partial(route.endpoint, **{name: services[kind] for name, kind in wanted.items()})
+        self._function: Callable[..., Awaitable[Response]] = partial(
+            route.endpoint, **{name: services[kind] for name, kind in wanted.items()}
+        )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self._respond(scope[SCOPE])
-        await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> Response:
         """Raise 401, 403, 413, 415 or 400, in this order, or call the function, which raises 404, 412 and 409."""
-        await self._route.admit(request)
-        if self._body is None and not (IDEMPOTENCY_KEY in request.fields and self._route.keeps_answer):
-            return await self._carry_out(request)
-        if not is_large(request.fields):
+        route = self._route
+        await route.admit(request)
+        if self._body is not None or (IDEMPOTENCY_KEY in request.fields and route.keeps_answer):
+            if is_large(request.fields):
+                async with self._large_bodies.room():
+                    await request.read()
+                    async with self._large_bodies.turn():
+                        return await self._function(request, **self._arguments(request))
             await request.read()
-            return await self._carry_out(request)
-        async with self._large_bodies.room():
-            await request.read()
-            async with self._large_bodies.turn():
-                return await self._carry_out(request)
+        return await self._function(request, **self._arguments(request))
 
-    async def _carry_out(self, request: Request) -> Response:
+    def _arguments(self, request: Request) -> dict[str, Any]:
         media_type = "" if self._body is None else self._body.accept(request.fields, empty=not request.content)
         request.check_transaction_id()
-        response: Response = await self._function(request, **self._arguments(request, media_type))
-        return response
-
-    def _arguments(self, request: Request, media_type: str) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
         unknown: list[UnknownName] = []
         query = request.scope["query_string"]
         try:
             for name, spelled, convert in self._converters:
                 arguments[name] = convert(request.scope["path_params"][spelled])
-            if self._route.query is not None:
-                arguments["query"] = self._route.query.parse(query, unknown)
+            if self._query is not None:
+                arguments["query"] = self._query.parse(query, unknown)
             elif query:
                 unknown += unknown_in_names(names_of_query(query), {})
             if self._body is not None:

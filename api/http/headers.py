@@ -86,11 +86,14 @@ class Caching:
     def add(self, headers: list[tuple[bytes, bytes]], *, status: int) -> None:
         """Add the headers for caches. An error is never stored: it may be over in a moment."""
         value = b"no-store" if status >= 400 else self.value
-        own = next((value for name, value in headers if name == b"cache-control"), None)
-        is_strict = own is not None and (b"no-store" in own or b"private" in own)
-        if value is not None and (own is None or (self.value is not None and not is_strict)):
-            headers[:] = [pair for pair in headers if pair[0] != b"cache-control"]
-            headers.append((b"cache-control", value))
+        if value is not None:
+            for index, (name, own) in enumerate(headers):
+                if name == b"cache-control":
+                    if self.value is not None and not (b"no-store" in own or b"private" in own):
+                        headers[index] = name, value
+                    break
+            else:
+                headers.append((b"cache-control", value))
         if self.varies:
             headers.insert(0, (b"vary", CREDENTIALS))
 

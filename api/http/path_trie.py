@@ -73,6 +73,19 @@ class PathTrie(Generic[T]):
         if segments and segments[0] in self._reserved:
             below = self._root.fixed.get(segments[0])
             return None if below is None else _walk(below, segments, 1, values), values
+        node = self._root  # most paths need no second try
+        for segment in segments:
+            child = node.fixed.get(segment)
+            if child is None:
+                if node.param is None or node.any_case or not segment:
+                    break
+                values.append(segment)
+                child = node.param
+            node = child
+        else:
+            if node.leaf is not None:
+                return node.leaf, values
+        values = []
         return _walk(self._root, segments, 0, values), values
 
 

@@ -8,11 +8,11 @@ import asyncio
 import logging
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
-from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette import responses
 from starlette.types import Receive, Scope, Send
@@ -45,7 +45,6 @@ STYLE: Final = "text/css; charset=utf-8"
 _JSON_HEADER = (b"content-type", b"application/json")
 NO_STALE_COPY = (("cache-control", "no-cache"),)
 """The header of a response whose copies are used only after a check by If-None-Match."""
-_NO_STREAMS = (dict, bytes, list, type(None))
 _RESERVED = ":/?#[]@!$&'()*+,;=%"
 _BODYLESS: Final = (204, 304)
 _READS: Final = ("GET", "HEAD")
@@ -97,7 +96,8 @@ class Response(responses.Response):
         self.reason = reason
         self.document = document
         self.background = None
-        self.body = b"" if is_stream(content) else encode(content)
+        self._is_stream = is_stream(content)
+        self.body = b"" if self._is_stream else encode(content)
         self.raw_headers = pairs = []
         if status_code != 204 and content is not None:
             pairs.append(_JSON_HEADER if media_type is JSON_TYPE else _pair("content-type", media_type))
@@ -110,14 +110,15 @@ class Response(responses.Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request: Request = scope[SCOPE]
-        headers, status, stream = self.raw_headers, self.status_code, self.content if is_stream(self.content) else None
+        headers, status, stream = self.raw_headers, self.status_code, self.content if self._is_stream else None
         payload: bytes | None = None if stream is not None else bytes(self.body)
         coded = (payload is None or len(payload) > _SMALLEST) and self._is_coded(request)
         method = scope["method"]
         read = status == 200 and method in _READS
         if self.etag is not None and payload is not None and (coded or (read and not self.settled)):
-            tag = b'"%s%s%08x"' % (str(self.etag).encode(), b"-" if coded else b".", zlib.crc32(payload))
-            headers[:] = [(name, tag if name == b"etag" else value) for name, value in headers]
+            tag = str(self.etag).encode()
+            coded_tag = b'"%s%s%08x"' % (tag, b"-" if coded else b".", zlib.crc32(payload))
+            headers[headers.index((b"etag", b'"%s"' % tag))] = b"etag", coded_tag
         if read and self.etag is not None and IF_NONE_MATCH in request.fields and self._is_current(request):
             status, payload = 304, b""
             headers = [pair for pair in headers if pair[0] in _OF_304]
@@ -156,12 +157,11 @@ class Response(responses.Response):
 
         A response that may not be stored is not compressed: it holds secrets, and the size of a compressed body depends on its
         content. Neither are files with byte ranges: their entity tags and ranges mean the plain file."""
-        media_type = (self.media_type or "").partition(";")[0]
-        is_text = media_type in _COMPRESSIBLE or (media_type.startswith("text/") and media_type != EVENT_STREAM)
-        if self.status_code in _BODYLESS or not is_text or (b"cache-control", b"no-store") in self.raw_headers:
+        if self.status_code in _BODYLESS or not _is_text(self.media_type) or (b"cache-control", b"no-store") in self.raw_headers:
             return False
-        if not _OF_FILES.isdisjoint(name for name, _ in self.raw_headers):
-            return False
+        for name, _ in self.raw_headers:
+            if name in _OF_FILES:
+                return False
         self.raw_headers.append((b"vary", _ACCEPT_ENCODING))
         return _ACCEPT_ENCODING in request.fields and accepts_gzip(whole(request.scope["headers"], _ACCEPT_ENCODING))
 
@@ -177,6 +177,13 @@ class Response(responses.Response):
         sent = whole(request.scope["headers"], IF_NONE_MATCH)
         tag = next(value for name, value in self.raw_headers if name == b"etag")
         return is_any(sent) or tag[1:-1] in entity_tags(sent)
+
+
+@lru_cache(256)
+def _is_text(media_type: str | None) -> bool:
+    """Return True for a media type whose bodies are worth compressing."""
+    media_type = (media_type or "").partition(";")[0]
+    return media_type in _COMPRESSIBLE or (media_type.startswith("text/") and media_type != EVENT_STREAM)
 
 
 class GzipStream:
@@ -294,13 +301,15 @@ def encode(body: Any) -> bytes:
         return b""
     if type(body) is bytes:
         return body
-    if isinstance(body, BaseModel):  # twice as fast as `to_json`, which looks for the serializer
-        return type(body).__pydantic_serializer__.to_json(body, by_alias=True, warnings=False)
+    serializer = getattr(type(body), "__pydantic_serializer__", None)
+    if serializer is not None:  # twice as fast as `to_json`, which looks for it
+        json: bytes = serializer.to_json(body, by_alias=True, warnings=False)
+        return json
     return to_json(body, by_alias=True, inf_nan_mode="null")
 
 
 def is_stream(body: Any) -> bool:
-    return type(body) not in _NO_STREAMS and isinstance(body, AsyncIterable)
+    return hasattr(type(body), "__aiter__")
 
 
 def _pair(name: str, value: str) -> tuple[bytes, bytes]:

@@ -93,6 +93,53 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, object]]
 
 
 @pytest.mark.parametrize(
+    ("more", "body", "status"),
+    [
+        (b"", b"", 200),
+        (b"Content-Length: 3\r\n", b"abc", 200),
+        (b"Content-Length: 0\r\n", b"", 200),
+        (b"Transfer-Encoding: chunked\r\n", b"3\r\nabc\r\n0\r\n\r\n", 200),
+        (b"Upgrade: h2c\r\nConnection: Upgrade\r\n", b"", 200),
+        (b"X-Host: y\r\n", b"", 200),
+        (b"Host: y\r\n", b"", 400),
+        (b"HOST:\ty\r\n", b"", 400),
+        (b"Content-Length: 3\r\nContent-Length: 4\r\n", b"abc", 400),
+        (b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n", 400),
+        (b"Upgrade: h2c\r\nConnection: Upgrade\r\nContent-Length: 3\r\n", b"abc", 400),
+        (b"a: b\r\n" * 100, b"", 431),
+        (b"a: " + b"b" * 70_000 + b"\r\n", b"", 431),
+    ],
+)
+async def test_a_request_gets_the_same_answer_in_one_piece_and_in_several(
+    server: Listening, more: bytes, body: bytes, status: int
+) -> None:
+    """A request that arrives whole is not parsed by the guard."""
+    sent = GET + more + b"\r\n" + body
+    for pieces in ((sent,), (sent[:9], sent[9:]), (sent[:-1], sent[-1:])):
+        reader, writer = await server.connect()
+        await server.until(lambda: server.counted.open == 1)
+        (guard,) = server.guards()
+        for piece in pieces:
+            guard.data_received(piece)
+        assert (await _answer(reader))[0] == status, pieces
+        writer.close()
+        await server.until(lambda: not server.counted.open)
+
+
+@pytest.mark.parametrize(("host", "status"), [(b"x", 200), (b"[::1]:80", 200), (b"x y", 400), (b"", 400), (b"x:99999", 400)])
+async def test_the_host_is_checked_in_one_piece_and_in_several(server: Listening, host: bytes, status: int) -> None:
+    sent = GET.replace(b"Host: x", b"Host: " + host) + b"\r\n"
+    for pieces in ((sent,), (sent[:9], sent[9:])):
+        reader, writer = await server.connect()
+        await server.until(lambda: server.counted.open == 1)
+        for piece in pieces:
+            server.guards()[0].data_received(piece)
+        assert (await _answer(reader))[0] == status
+        writer.close()
+        await server.until(lambda: not server.counted.open)
+
+
+@pytest.mark.parametrize(
     ("sent", "status"),
     [
         (b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n", 414),
