@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -52,6 +50,12 @@ _VERB: Final = re.compile(
     r"\b(?:is|are|was|were|has|have|does|do|can|may|must|reads?|holds?|returns?|runs?|waits?|needs?|gets?|stays?|ends?|comes?|writes?)\b"
 )
 _CODE: Final = re.compile(r"# (?:noqa|type:|fmt:|pragma)")
+_STRINGS: Final = "|".join(rf"{quote}(?:\\.|[^\\])*?{quote}" for quote in ('"""', "'''", '"', "'"))
+"""Strings are matched so that nothing inside of them is taken for a comment or a name."""
+_COMMENT: Final = re.compile(rf"{_STRINGS}|(?P<token>#[^\n]*)", re.DOTALL)
+_VAGUE: Final = re.compile(rf"{_STRINGS}|#[^\n]*|(?P<token>\b_*(?:{'|'.join(sorted(VAGUE_NAMES))})_*\b)", re.DOTALL)
+_BLOCKS: Final = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of a node that hold statements, or parts of statements that hold others."""
 
 
 class Finding(NamedTuple):
@@ -70,16 +74,17 @@ def is_fragment(text: str) -> bool:
     return not (match.group() in _SUBJECTS and _VERB.search(sentence))
 
 
-def docstrings(module: ast.Module) -> Iterator[Finding]:
+def docstrings(node: ast.AST) -> Iterator[Finding]:
     """Yield the docstrings of a module, its classes, functions, constants and fields."""
-    for node in ast.walk(module):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
-        for before, statement in zip([None, *body], body, strict=False):
-            text = _text(statement)
-            if text is not None and (before is None or isinstance(before, ast.Assign | ast.AnnAssign)):
-                yield Finding(statement.lineno, text)
+    body = getattr(node, "body", [])
+    for before, statement in zip([None, *body], body, strict=False):
+        text = _text(statement)
+        if text is not None and (before is None or isinstance(before, ast.Assign | ast.AnnAssign)):
+            yield Finding(statement.lineno, text)
+    for block in _BLOCKS:
+        for child in getattr(node, block, []):
+            if not isinstance(child, ast.Expr):
+                yield from docstrings(child)
 
 
 def _text(statement: ast.stmt) -> str | None:
@@ -91,20 +96,31 @@ def _text(statement: ast.stmt) -> str | None:
 def comments(source: str) -> Iterator[Finding]:
     """Yield the first line of each comment."""
     last_line = 0
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT or not token.string.startswith("# ") or _CODE.match(token.string):
+    for line, start, text in _matches(_COMMENT, source):
+        if not text.startswith("# ") or _CODE.match(text):
             continue
-        continues = token.start[0] == last_line + 1 and token.line.strip().startswith("#")
-        last_line = token.start[0]
+        stands_alone = not source[source.rfind("\n", 0, start) + 1 : start].strip()
+        continues = line == last_line + 1 and stands_alone
+        last_line = line
         if not continues:
-            yield Finding(token.start[0], token.string.removeprefix("# "))
+            yield Finding(line, text.removeprefix("# "))
 
 
 def vague_names(source: str) -> Iterator[Finding]:
     """Yield each use of a vague name, but for those inside of f-strings."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.NAME and token.string.strip("_") in VAGUE_NAMES:
-            yield Finding(token.start[0], token.string)
+    for line, _, text in _matches(_VAGUE, source):
+        yield Finding(line, text)
+
+
+def _matches(pattern: re.Pattern[str], source: str) -> Iterator[tuple[int, int, str]]:
+    """Yield line, offset and text of what a pattern finds outside of strings."""
+    line = 1
+    end = 0
+    for match in pattern.finditer(source):
+        if match["token"]:
+            line += source.count("\n", end, match.start())
+            end = match.start()
+            yield line, end, match["token"]
 
 
 def main(paths: list[str]) -> None:

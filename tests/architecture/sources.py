@@ -34,8 +34,7 @@ def public(path: Path) -> Iterator[Named]:
             yield node
 
 
-def called(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def called(path: Path) -> list[tuple[int, str]]:
     """Every call in a file: its line and the dotted name that is called."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call):
-            yield node.lineno, ast.unparse(node.func)
+    return [(node.lineno, ast.unparse(node.func)) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]

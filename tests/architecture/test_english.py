@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from tests.architecture.english import comments, docstrings, is_fragment, vague_names
-from tests.architecture.sources import PACKAGES, files
+from tests.architecture.sources import PACKAGES, files, tree
 
 PRODUCT = (*PACKAGES, "medialedger")
 FRAGMENTS = {PRODUCT: 0.004, ("tests", "bench", "faults", "deploy"): 0.004}
@@ -18,7 +16,7 @@ VAGUE = {PRODUCT: 0.8, ("tests", "bench", "faults", "deploy"): 0.7}
 
 @pytest.mark.parametrize("folders", FRAGMENTS)
 def test_docstrings_are_sentences(folders: tuple[str, ...]) -> None:
-    texts = [text for path in files(*folders) for text in docstrings(ast.parse(path.read_text()))]
+    texts = [text for path in files(*folders) for text in docstrings(tree(path))]
     fragments = [text for text in texts if is_fragment(text.text)]
     assert len(fragments) <= FRAGMENTS[folders] * len(texts), f"{len(fragments)} of {len(texts)} docstrings are fragments"
 
