@@ -21,6 +21,7 @@ from tests.projections.log.helpers import until
 from tests.support.descriptors import descriptors_left
 from tests.support.step_hosts import RESULTS, TRIAL, Listener, order, plugin
 from tests.workers.test_ffmpeg import alive
+from workers.job.host.host import ReachablePlaces
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
@@ -109,6 +110,24 @@ async def test_a_media_root_that_was_mounted_anew_is_open_to_the_next_process(ho
     await asyncio.to_thread(rmtree, root / ".jobs")
     assert isinstance(await hosts.run(order("makes_files"), Listener()), Finished)
     assert len({first, second, await pid_of(hosts)}) == 3
+
+
+@pytest.mark.parametrize("again", ["meanwhile", "afterwards"])
+def test_a_place_that_is_replaced_while_a_process_is_confined_is_not_accessible(tmp_path: Path, again: str) -> None:
+    """A file system may give the new directory the number of the old one."""
+    kept, replaced = tmp_path / "kept", tmp_path / "replaced"
+    for place in (kept, replaced):
+        place.mkdir()
+    with ReachablePlaces.recorded([str(kept), str(replaced)]) as places:
+        replaced.rmdir()
+        if again == "meanwhile":
+            replaced.mkdir()
+    if again == "afterwards":
+        replaced.mkdir()
+    assert not places.all_accessible()
+    with ReachablePlaces.recorded([str(kept), str(replaced)]) as places:
+        pass
+    assert places.all_accessible()
 
 
 async def test_a_process_is_reused_for_the_next_step(shared: StepProcessPool) -> None:

@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 
 from workers.job.host.channel import HostChannel
-from workers.job.host.host import StepHost
+from workers.job.host.host import ReachablePlaces, StepHost
 from workers.job.registry import installed
 from workers.kernel.confinement import Confinement, confine
 from workers.kernel.fork_server import ProcessStart, next_start
@@ -35,11 +35,10 @@ def _run_steps(start: ProcessStart) -> None:
     confinement = Confinement(**start.order)
     if confinement.network:
         import_module("workers.adapters.outbound_http")
-    lacks = confine(confinement)
+    with ReachablePlaces.recorded((*confinement.read, *confinement.write)) as places:
+        lacks = confine(confinement)
     os.chdir("/")
-    StepHost(
-        HostChannel(socket.socket(fileno=channel)), installed(), lacks=lacks, places=(*confinement.read, *confinement.write)
-    ).serve()
+    StepHost(HostChannel(socket.socket(fileno=channel)), installed(), lacks=lacks, places=places).serve()
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import ctypes
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
@@ -49,18 +49,48 @@ _CHANNEL: Final = "channel"
 _GRACE: Final = 0.1  # a thread that waited for a program ends a moment after it
 
 
+class ReachablePlaces:
+    """The files and directories that a process has access to since it was confined.
+
+    A directory that another one is mounted over, or that was created again, is not accessible any more.
+    """
+
+    def __init__(self, identities: Mapping[str, tuple[int, int] | None]) -> None:
+        self._identities = identities
+
+    @classmethod
+    @contextmanager
+    def recorded(cls, paths: Sequence[str]) -> Iterator[ReachablePlaces]:
+        """Record the places, and confine the process inside of the context. A place that was replaced meanwhile never counts as
+        accessible: the restrictions may name either of the two.
+
+        The descriptors prevent that a new directory gets the number of the old one."""
+        descriptors = {path: _open_path(path) for path in paths}
+        identities = {path: None if file is None else _identity(file) for path, file in descriptors.items()}
+        try:
+            yield cls(identities)
+            identities.update({path: None for path in paths if _identity(path) != identities[path]})
+        finally:
+            for file in descriptors.values():
+                if file is not None:
+                    os.close(file)
+
+    def all_accessible(self) -> bool:
+        return all(_identity(path) == identity for path, identity in self._identities.items())
+
+
 class StepHost:
     """Runs steps in the main thread, which signals and programs of steps need, and reads messages in another thread.
 
-    `lacks` are sentences about the protections that the process lacks. `places` are the files that it has access to. A directory
-    that another one is mounted over, or that was created again, no longer counts: then the process runs no further step.
+    `lacks` are sentences about the protections that the process lacks. `places` are the files that it has access to: it runs no
+    further step when it has lost one of them.
     """
 
-    def __init__(self, channel: HostChannel, registry: Registry, *, lacks: Sequence[str] = (), places: Sequence[str] = ()) -> None:
+    def __init__(self, channel: HostChannel, registry: Registry, *, places: ReachablePlaces, lacks: Sequence[str] = ()) -> None:
         self._channel = channel
         self._registry = registry
         self._lacks = lacks
-        self._places = {place: _identity(place) for place in places}
+        self._places = places
         self._orders: SimpleQueue[tuple[StepOrder, Cancellation]] = SimpleQueue()
         self._answers: SimpleQueue[Frame] = SimpleQueue()
         self._asked = 0
@@ -74,7 +104,7 @@ class StepHost:
         threading.Thread(target=self._listen, name=_CHANNEL, daemon=True).start()
         while True:
             order, cancellation = self._orders.get()
-            if not self._keeps_places():
+            if not self._places.all_accessible():
                 self._channel.send({"kind": "stale"})
                 return
             begun = monotonic()
@@ -85,9 +115,6 @@ class StepHost:
                 os._exit(0)  # a fork of this process, made by the step, that returned from it
             name = "finished" if isinstance(ended, Finished) else "failed"
             self._channel.send({"kind": "ended", "fit": _alone(), "seconds": seconds, name: ended})
-
-    def _keeps_places(self) -> bool:
-        return all(_identity(place) == identity for place, identity in self._places.items())
 
     def _listen(self) -> None:
         try:
@@ -205,7 +232,14 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
     )
 
 
-def _identity(place: str) -> tuple[int, int] | None:
+def _open_path(path: str) -> int | None:
+    try:
+        return os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def _identity(place: str | int) -> tuple[int, int] | None:
     try:
         status = os.stat(place)
     except OSError:
