@@ -14,7 +14,7 @@ from lxml import etree
 from pydantic import ValidationError
 
 from tests.support.packages import Results, run
-from tests.support.sources.films import ffmpeg
+from tests.support.sources.films import AAC, ffmpeg
 from tests.support.sources.numbered_frames import probed
 from tests.support.step_hosts import Listener
 from workers.adapters.ffmpeg import find
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     eight = [part for track in range(len(PITCHES)) for part in ("-map", f"{track + 1}:a")]
     mxf = ("-c:v", "mpeg2video", "-b:v", "2M", "-c:a", "pcm_s16le", str(root / "in" / "eight.mxf"))
     ffmpeg(*picture, *tones, "-map", "0:v", *eight, *mxf)
-    h264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "50", "-c:a", "aac")
+    h264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "50", *AAC)
     stereo = (*picture, *tones[:12], "-map", "0:v", "-map", "1:a", "-map", "2:a", "-map", "3:a", *h264, "-ac", "2")
     ffmpeg(*stereo, "-metadata:s:a:0", "language=ger", "-disposition:a:1", "comment", str(root / "in" / "three.mkv"))
     programme = "aevalsrc=0.01*sin(2*PI*440*t)*(1+0.9*sin(3*t))+0.1*sin(2*PI*900*t)*gt(mod(t\\,2)\\,1.9)"
@@ -126,9 +126,7 @@ async def test_players_are_told_what_sound_tracks_are_for(ingest: Ingest, root: 
     assert roles == {"Ton, original": ["main"], "Hörfilm": ["description"], None: ["commentary"]}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "target", "peak"), [({"target": -23}, -23, -1), ({"profile": "a85"}, -24, -2), ({"target": -14}, -14, -1)]
-)
+@pytest.mark.parametrize(("wanted", "target", "peak"), [({"profile": "a85"}, -24, -2), ({"target": -14}, -14, -1)])
 async def test_sound_is_brought_to_a_loudness(
     wanted: dict[str, Any], target: float, peak: float, ingest: Ingest, root: Path, tmp_path: Path
 ) -> None:

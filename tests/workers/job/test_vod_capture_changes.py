@@ -71,8 +71,7 @@ def whole(made: Path, *, size: tuple[int, int] = (320, 180)) -> None:
     assert heard.lasts == pytest.approx(12, abs=0.15)
 
 
-@pytest.mark.parametrize("accurate", [True, False])
-@pytest.mark.parametrize("kind", ["ts", "m4s"])
+@pytest.mark.parametrize(("kind", "accurate"), [("ts", True), ("m4s", False)])
 async def test_an_advertisement_of_another_form_is_in_the_film(studio: Studio, tmp_path: Path, kind: str, accurate: bool) -> None:
     files = recording(tmp_path, [PROGRAMME, ADVERTISEMENT, PROGRAMME], kind=kind)
     async with Origin(files | {"i.m3u8": listed(3, kind=kind)}) as origin:
@@ -95,8 +94,7 @@ async def test_a_change_without_any_sign_is_found(studio: Studio, tmp_path: Path
     assert "2 channels of 48000 Hz in aac LC to 1 channel of 44100 Hz in aac LC at 2026-01-01T12:00:0" in studio.log_text
 
 
-@pytest.mark.parametrize("accurate", [True, False])
-@pytest.mark.parametrize("first", [(H264_B, AAC), (MPEG2, AC3)])
+@pytest.mark.parametrize(("first", "accurate"), [((H264_B, AAC), True), ((MPEG2, AC3), False)])
 async def test_an_advertisement_in_other_codecs_is_in_the_film(
     studio: Studio, tmp_path: Path, first: tuple[Coding, Coding], accurate: bool
 ) -> None:
