@@ -55,8 +55,8 @@ HEVC: Final[Coding] = (
     *("-x265-params", "keyint=50:min-keyint=50:scenecut=0:log-level=none"),
 )
 MPEG2: Final[Coding] = ("-c:v", "mpeg2video", "-q:v", "4", "-g", "50", "-bf", "2", "-sc_threshold", "1000000000")
-VP8: Final[Coding] = ("-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-g", "50", "-b:v", "1M")
-AAC: Final[Coding] = ("-c:a", "aac")
+VP8: Final[Coding] = ("-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-g", "50", "-b:v", "1M", "-threads", "1")
+AAC: Final[Coding] = ("-c:a", "aac", "-aac_coder", "fast")
 AC3: Final[Coding] = ("-c:a", "ac3")
 MP2: Final[Coding] = ("-c:a", "mp2")
 OPUS: Final[Coding] = ("-c:a", "libopus")

@@ -23,6 +23,8 @@ _BRIGHT: Final = 128
 _LOUD: Final = 6_000
 _SOFT: Final = 150
 """Levels, at most 32,767: a beep is louder than the first, the hum louder than the second."""
+_BLOCK: Final = _RATE // 1000
+"""The number of samples whose loudest is looked at: those of a millisecond."""
 _WIDTH, _HEIGHT = 32, 18
 
 
@@ -80,8 +82,9 @@ def sound(path: Path | str, *, track: str = "a:0", gain: float = 1.0) -> Sound:
     silences: list[tuple[float, float]] = []
     at, last, loud = 0, frames[0][0] if frames else 0.0, float("-inf")
     for time, count in frames:
-        for place in range(count):
-            value = abs(samples[at + place]) if at + place < len(samples) else 0
+        for place in range(0, count, _BLOCK):
+            block = samples[at + place : at + min(place + _BLOCK, count)]
+            value = max(max(block), -min(block)) if block else 0
             if value <= _SOFT:
                 continue
             now = time + place / _RATE

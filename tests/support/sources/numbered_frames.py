@@ -37,6 +37,7 @@ def film(path: Path, *options: str, frames: int = 100, fps: str = "25", inputs: 
         *raw,
         *inputs,
         *(options or ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-pix_fmt", "yuv420p")),
+        *(("-aac_coder", "fast") if "aac" in options else ()),
         str(path),
     ]
     subprocess.run(command, input=b"".join(map(picture, range(first, first + frames))), check=True)
