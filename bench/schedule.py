@@ -16,7 +16,7 @@ from bench.load import MARK
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.kernel.aggregate import AggregateRoot
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.category import Category
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.event_type import EventType

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.ports.targets import PublicationOrder, TargetSettings, UploadSource
 
 
@@ -30,7 +30,7 @@ async def _upload(order: Mapping[str, Any]) -> Mapping[str, float]:
     async def save(_: Mapping[str, Any]) -> None:
         """Save nothing: the upload is not resumed."""
 
-    targets = KnownTargets(
+    targets = TargetRegistry(
         lambda: GuardedClient([ip_network("127.0.0.0/8")]),
         settings=TargetSettings(Path(order["root"]) if "root" in order else None),
     )

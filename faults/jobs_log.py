@@ -70,7 +70,7 @@ class TaskSeen:
 
     plan: TaskPlan
     run: int = 0
-    under_way: bool = False
+    in_progress: bool = False
     lost: int = 0
     committed: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The files of each run whose outputs were committed."""
@@ -118,7 +118,7 @@ class JobSeen:
     @property
     def holds_slot(self) -> bool:
         """True if the job holds a slot. A paused job holds it until its step has ended."""
-        return self.phase is Phase.STARTED or any(task.under_way for task in self.tasks.values())
+        return self.phase is Phase.STARTED or any(task.in_progress for task in self.tasks.values())
 
 
 def facts(conninfo: str, after: int) -> Iterator[Fact]:
@@ -244,17 +244,17 @@ class LogCheck:
     def _end(self, job: JobSeen, phase: Phase) -> None:
         job.phase, job.ended_at = phase, self._fact.at
         for task in job.tasks.values():
-            task.under_way, task.lost = False, 0
+            task.in_progress, task.lost = False, 0
 
     # --- runs of tasks
 
     def task_started(self, job: JobSeen, event: events.TaskStarted) -> None:
         task = job.tasks[event.task]
-        if event.run <= task.run or task.under_way:
+        if event.run <= task.run or task.in_progress:
             self._break(Rule.ONE_RUN, job, f"run {event.run} of task {event.task} began during run {task.run}")
         if job.phase is not Phase.STARTED or task.done is not None or self._waits(job, task):
             self._break(Rule.STARTS, job, f"run {event.run} of task {event.task} began when it could not")
-        task.run, task.under_way = event.run, True
+        task.run, task.in_progress = event.run, True
 
     @staticmethod
     def _waits(job: JobSeen, task: TaskSeen) -> bool:
@@ -272,23 +272,23 @@ class LogCheck:
             self._break(
                 Rule.PUBLISHED_ONCE, job, f"run {event.run} completed task {event.task}, and that of run {task.done} counts"
             )
-        task.done, task.under_way, task.lost = event.run, False, 0
+        task.done, task.in_progress, task.lost = event.run, False, 0
 
     def task_failed(self, job: JobSeen, event: events.TaskFailed) -> None:
         task = self._task_of_current_run(job, event.task, event.run)
-        task.under_way, task.lost = False, 0
+        task.in_progress, task.lost = False, 0
 
     def task_lease_expired(self, job: JobSeen, event: events.TaskLeaseExpired) -> None:
         task = self._task_of_current_run(job, event.task, event.run)
-        task.under_way, task.lost = False, task.lost + 1
+        task.in_progress, task.lost = False, task.lost + 1
 
     def task_interrupted(self, job: JobSeen, event: events.TaskInterrupted) -> None:
         task = self._task_of_current_run(job, event.task, event.run)
-        task.under_way, task.lost = False, 0
+        task.in_progress, task.lost = False, 0
 
     def _task_of_current_run(self, job: JobSeen, number: int, run: int) -> TaskSeen:
         task = job.tasks[number]
-        if run != task.run or not task.under_way:
+        if run != task.run or not task.in_progress:
             self._break(
                 Rule.OVERTAKEN, job, f"run {run} of task {number} wrote {self._fact.event.verb()}, and is not the current one"
             )

@@ -63,13 +63,13 @@ class Load:
         self._authors = [asyncio.create_task(self._author(number)) for number in range(AUTHORS)]
 
     async def hush(self) -> None:
-        """Pause the load. When this returns, no write is in progress, and none begins before `go_on`."""
+        """Pause the load. When this returns, no write is in progress, and none begins before `resume`."""
         self._going.clear()
         self._quiet.clear()
         if self._under_way:
             await self._quiet.wait()
 
-    def go_on(self, *, lost: Iterable[str] = ()) -> None:
+    def resume(self, *, lost: Iterable[str] = ()) -> None:
         """Continue the load. `lost` are transactions that the log does not hold any more. Authors then begin with new Events, since
         they do not know the state of the others."""
         self.lost |= set(lost)

@@ -164,7 +164,7 @@ async def postgres_restarts(scene: Scene) -> None:
         await scene.load.hush()
         await scene.moment(0.0, 0.1)
         await scene.stage.restart_postgres(accident=True)
-        scene.load.go_on()
+        scene.load.resume()
         await scene.moment(2, 5)
     scene.notes.append(f"{scene.effort.restarts} x stopped, {2 * scene.effort.restarts} x killed")
 
@@ -243,7 +243,7 @@ async def standby_behind(scene: Scene) -> None:
     await asyncio.to_thread(servers.switch, accident=True)
     scene.given_up = time.time() + LEASE
     head_after = await stage.head()
-    scene.load.go_on(lost={transaction for position, transaction in written if position > head_after})
+    scene.load.resume(lost={transaction for position, transaction in written if position > head_after})
     since = await stage.told_to_restore()
     await stage.restored(since)
     await scene.moment(3, 5)

@@ -24,7 +24,7 @@ from deploy.kafka.broker import Broker
 from faults.processes import Supervised
 from faults.receivers import Receiver
 from faults.surroundings import SmallDisk, faked_clock
-from projections.kernel.database.connection import limited
+from projections.kernel.database.connection import with_limits
 from projections.log.reader import HEAD
 from projections.webhook.keys import CHANNEL
 from tests.support.link import Link
@@ -108,7 +108,7 @@ class Stage:
         replicated = self._servers is Servers.REPLICATED
         if self._servers is Servers.ON_SMALL_DISK:
             await asyncio.to_thread(self._disk.mount)
-        self.database = limited(await asyncio.to_thread(self.replicated.start if replicated else self._postgres.start))
+        self.database = with_limits(await asyncio.to_thread(self.replicated.start if replicated else self._postgres.start))
         self._environment = {
             "MEDIALEDGER_HOME": str(self._home),
             "MEDIALEDGER_DATABASE_URL": self.database,

@@ -28,8 +28,8 @@ from domain.kernel.errors import Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.mapper import Catalogue
 from projections.audit.checkpoint import NoCheckpoint
-from projections.audit.kept_checkpoint import last_note
 from projections.audit.queries import AuditedEvent, AuditQueries, EntryFilter, Lifetime
+from projections.audit.stored_checkpoint import last_note
 from projections.audit.verify import WHOLE, Extent, Verification
 from projections.kernel.background_task import start_task
 from projections.kernel.database.page import LARGEST
@@ -141,7 +141,7 @@ class LogVerification(Wire):
         )
 
     @classmethod
-    def under_way(cls, seen: int) -> LogVerification:
+    def in_progress(cls, seen: int) -> LogVerification:
         """Return the response of a verification that is still running."""
         return cls.model_construct(
             valid=None, checked=seen, first_bad_position=None, reason=None, next="/api/audit/verify", resume_after=None
@@ -268,7 +268,7 @@ async def verify_audit(request: Request, query: Annotated[VerifyQuery, Query()],
         return Response(LogVerification.of(verification, following))
     whole = await verifier.verify()
     if whole is None:
-        return Response(LogVerification.under_way(verifier.seen), headers=(("retry-after", "5"),))
+        return Response(LogVerification.in_progress(verifier.seen), headers=(("retry-after", "5"),))
     return Response(LogVerification.of(whole))
 
 

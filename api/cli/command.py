@@ -319,7 +319,7 @@ def serves(work: Work) -> Function:
 
     @wraps(work)
     def call(**arguments: Any) -> int:
-        from api.cli.run.running import run
+        from api.cli.run.runner import run
 
         return run(work, arguments, serves=True)
 
@@ -334,6 +334,6 @@ def refuse_remote(api: HttpApi | None) -> None:
 
 def run_here(work: Work, **arguments: Any) -> int:
     """Run a coroutine on this machine and return its exit code."""
-    from api.cli.run.running import run
+    from api.cli.run.runner import run
 
     return run(work, arguments)

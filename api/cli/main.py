@@ -14,9 +14,9 @@ import click
 from click.shell_completion import shell_complete
 
 from api.cli.command import COMPLETE, EXIT_CODES
-from api.cli.printable import printable_lines
 from api.cli.run.limits import collect_seldom
 from api.cli.shell import environment
+from api.cli.terminal_text import printable_lines
 from api.wiring.startup import StartError
 
 RUN, OPERATE, MEDIA_WORK, AUDIT_WORK, PERSON = SECTIONS = (
@@ -30,7 +30,7 @@ RUN, OPERATE, MEDIA_WORK, AUDIT_WORK, PERSON = SECTIONS = (
 PROGRAM: Final = "medialedger"
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """A command: its module below api/cli/commands/, its name there, its section of the help, and its summary."""
 
     module: str
@@ -39,44 +39,44 @@ class Entry(NamedTuple):
     summary: str
 
 
-COMMANDS: Mapping[str, Entry] = {
-    "up": Entry("serve", "up", RUN, "run everything on this machine"),
-    "demo": Entry("demo", "demo", RUN, "load or remove a demo"),
-    "api": Entry("serve", "api", RUN, "run only the API"),
-    "workers": Entry("serve", "workers", RUN, "run only the workers"),
-    "origin": Entry("serve", "origin", RUN, "receive and play live streams, without a database"),
-    "settings": Entry("settings", "settings", RUN, "show every setting"),
-    "migrate": Entry("schema", "migrate", RUN, "bring the database's schema up to date"),
-    "load-sample": Entry("load_sample", "load_sample", RUN, "write a sample schedule"),
-    "status": Entry("status", "status", OPERATE, "show the state of the installation and what needs attention"),
-    "doctor": Entry("doctor", "doctor", OPERATE, "look for problems of this installation"),
-    "events": Entry("events", "events", OPERATE, "list Events, show one as it is or as it was"),
-    "webhooks": Entry("webhooks", "webhooks", OPERATE, "list webhooks and their deliveries, send a delivery again"),
-    "sessions": Entry("sessions", "sessions", OPERATE, "list the sessions of encoders, stop a session"),
-    "channel": Entry("channel", "channel", OPERATE, "test a channel before an Event needs it"),
-    "provision": Entry("provision", "provision", OPERATE, "list, show, plan and cancel the infrastructure of Events"),
-    "consumers": Entry(
+COMMANDS: Mapping[str, CommandEntry] = {
+    "up": CommandEntry("serve", "up", RUN, "run everything on this machine"),
+    "demo": CommandEntry("demo", "demo", RUN, "load or remove a demo"),
+    "api": CommandEntry("serve", "api", RUN, "run only the API"),
+    "workers": CommandEntry("serve", "workers", RUN, "run only the workers"),
+    "origin": CommandEntry("serve", "origin", RUN, "receive and play live streams, without a database"),
+    "settings": CommandEntry("settings", "settings", RUN, "show every setting"),
+    "migrate": CommandEntry("schema", "migrate", RUN, "bring the database's schema up to date"),
+    "load-sample": CommandEntry("load_sample", "load_sample", RUN, "write a sample schedule"),
+    "status": CommandEntry("status", "status", OPERATE, "show the state of the installation and what needs attention"),
+    "doctor": CommandEntry("doctor", "doctor", OPERATE, "look for problems of this installation"),
+    "events": CommandEntry("events", "events", OPERATE, "list Events, show one as it is or as it was"),
+    "webhooks": CommandEntry("webhooks", "webhooks", OPERATE, "list webhooks and their deliveries, send a delivery again"),
+    "sessions": CommandEntry("sessions", "sessions", OPERATE, "list the sessions of encoders, stop a session"),
+    "channel": CommandEntry("channel", "channel", OPERATE, "test a channel before an Event needs it"),
+    "provision": CommandEntry("provision", "provision", OPERATE, "list, show, plan and cancel the infrastructure of Events"),
+    "consumers": CommandEntry(
         "consumers", "consumers", OPERATE, "list the consumers of the log, replay parked records, forget a consumer"
     ),
-    "projections": Entry("schema", "projections", OPERATE, "list or rebuild the views"),
-    "builds": Entry("schema", "builds", OPERATE, "list the builds that run on the database"),
-    "client": Entry("client", "client", OPERATE, "create, list and revoke clients and API keys"),
-    "keys": Entry("keys", "keys", OPERATE, "import and export content keys, rotate or replace the master key"),
-    "jobs": Entry("jobs", "jobs", MEDIA_WORK, "submit, watch and control jobs"),
-    "workflows": Entry("workflows", "workflows", MEDIA_WORK, "list the workflows that jobs run, with their parameters"),
-    "media": Entry("media", "media", MEDIA_WORK, "bring media into the product"),
-    "compose": Entry("compose", "compose", MEDIA_WORK, "show the playlist of an Event"),
-    "destination": Entry("destination", "destination", MEDIA_WORK, "add, test and list the destinations of publications"),
-    "publish": Entry("publish", "publish", MEDIA_WORK, "publish the film of an Event at a destination"),
-    "audit": Entry("audit", "audit", AUDIT_WORK, "read and check the log"),
-    "log": Entry("log", "log", AUDIT_WORK, "list, seal and export the partitions of the log"),
-    "backup": Entry("backup", "backup", AUDIT_WORK, "write the database to one file"),
-    "restore": Entry("backup", "restore", AUDIT_WORK, "create a database from a back-up"),
-    "restored": Entry("backup", "restored", AUDIT_WORK, "record in the log that its database was restored"),
-    "quiet": Entry("quiet", "quiet", OPERATE, "stop what leaves the installation, and resume it"),
-    "context": Entry("context", "context", PERSON, "name the installations that commands go to"),
-    "open": Entry("console", "open_console", PERSON, "open the console in a browser"),
-    "completion": Entry("completion", "completion", PERSON, "print a script that completes commands in a shell"),
+    "projections": CommandEntry("schema", "projections", OPERATE, "list or rebuild the views"),
+    "builds": CommandEntry("schema", "builds", OPERATE, "list the builds that run on the database"),
+    "client": CommandEntry("client", "client", OPERATE, "create, list and revoke clients and API keys"),
+    "keys": CommandEntry("keys", "keys", OPERATE, "import and export content keys, rotate or replace the master key"),
+    "jobs": CommandEntry("jobs", "jobs", MEDIA_WORK, "submit, watch and control jobs"),
+    "workflows": CommandEntry("workflows", "workflows", MEDIA_WORK, "list the workflows that jobs run, with their parameters"),
+    "media": CommandEntry("media", "media", MEDIA_WORK, "bring media into the product"),
+    "compose": CommandEntry("compose", "compose", MEDIA_WORK, "show the playlist of an Event"),
+    "destination": CommandEntry("destination", "destination", MEDIA_WORK, "add, test and list the destinations of publications"),
+    "publish": CommandEntry("publish", "publish", MEDIA_WORK, "publish the film of an Event at a destination"),
+    "audit": CommandEntry("audit", "audit", AUDIT_WORK, "read and check the log"),
+    "log": CommandEntry("log", "log", AUDIT_WORK, "list, seal and export the partitions of the log"),
+    "backup": CommandEntry("backup", "backup", AUDIT_WORK, "write the database to one file"),
+    "restore": CommandEntry("backup", "restore", AUDIT_WORK, "create a database from a back-up"),
+    "restored": CommandEntry("backup", "restored", AUDIT_WORK, "record in the log that its database was restored"),
+    "quiet": CommandEntry("quiet", "quiet", OPERATE, "stop what leaves the installation, and resume it"),
+    "context": CommandEntry("context", "context", PERSON, "name the installations that commands go to"),
+    "open": CommandEntry("console", "open_console", PERSON, "open the console in a browser"),
+    "completion": CommandEntry("completion", "completion", PERSON, "print a script that completes commands in a shell"),
 }
 
 

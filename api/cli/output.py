@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import Any, Final
 
-from api.cli.printable import aligned, printable
+from api.cli.terminal_text import aligned, printable
 from domain.kernel.clock import iso, system_clock
 
 Document = Mapping[str, Any]
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of a list. `of` returns its value in a document. A `wide` column is shown by `-o wide` only. A column `is_id` if its
     values are given to other commands: it is shown on every terminal."""
 
@@ -65,7 +65,7 @@ def field(name: str, *path: str) -> Callable[[Document], Any]:
     return of
 
 
-def print_list(documents: Iterable[Document], columns: Sequence[Column], *, form: str, none: str) -> None:
+def print_list(documents: Iterable[Document], columns: Sequence[TableColumn], *, form: str, none: str) -> None:
     """Print the documents. For an empty list, `none` is printed on stderr; the JSON form is an empty list."""
     if form == NDJSON:
         for document in documents:
@@ -162,7 +162,7 @@ def _escape(shown: str) -> str:
     )
 
 
-def _print_table(documents: Sequence[Document], columns: Sequence[Column], *, wide: bool) -> None:
+def _print_table(documents: Sequence[Document], columns: Sequence[TableColumn], *, wide: bool) -> None:
     rows = [[_cell(column, document, wide=wide) for column in columns] for document in documents]
     if sys.stdout.isatty():
         _print_rich(rows, columns, wide=wide)
@@ -174,12 +174,12 @@ def _print_table(documents: Sequence[Document], columns: Sequence[Column], *, wi
         print("  ".join(cell.rjust(width) if of.kind is Kind.NUMBER else cell.ljust(width) for cell, of, width in cells).rstrip())
 
 
-def _cell(column: Column, document: Document, *, wide: bool) -> str:
+def _cell(column: TableColumn, document: Document, *, wide: bool) -> str:
     value = column.of(document)
     return printable(text(moment(value) if column.kind is Kind.TIME else value, wide=wide))
 
 
-def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[Column], *, wide: bool) -> None:
+def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[TableColumn], *, wide: bool) -> None:
     """Print a table with rich, which omits colours if NO_COLOR is set. No value is cut. Where the terminal is too narrow, columns
     are hidden and named below the table; with `wide` the terminal breaks the lines instead."""
     from rich.cells import cell_len
@@ -206,7 +206,7 @@ def _print_rich(rows: Sequence[Sequence[str]], columns: Sequence[Column], *, wid
         console.print(f"hidden: {', '.join(hidden)}; -o wide shows all columns", style="dim", soft_wrap=True)
 
 
-def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
+def _fitting(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> list[int]:
     """Return the places of the columns that fit into the width. Ids are always among them, and the first column if none is an id;
     then come states and long texts, then all others. Of equally important columns the later ones are hidden first."""
     first = 0 if not any(column.is_id for column in columns) else None
@@ -222,7 +222,7 @@ def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> li
     return shown
 
 
-def _least_width(column: Column, width: int) -> int:
+def _least_width(column: TableColumn, width: int) -> int:
     return min(width, _SHORTEST) if column.kind is Kind.LONG else width
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from api.cli.printable import printable
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 
 if TYPE_CHECKING:

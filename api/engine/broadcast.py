@@ -11,7 +11,7 @@ from api.engine.surface import Strangers
 from api.guards.seats import OwnSeats, Seats
 from api.kernel.subscribers import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
 from domain.kernel.errors import Unavailable
-from domain.kernel.inside import Inside
+from domain.kernel.internal_addresses import InternalAddresses
 from projections.kernel.background_task import BackgroundTask
 
 _MAX_READERS: Final = 20
@@ -65,7 +65,7 @@ class DashboardBroadcast:
 
     def __init__(self, read: Read, *, strangers: Strangers | None = None, seats: Seats | None = None, pause: float = 0.5) -> None:
         self._read = read
-        self._strangers = strangers or Strangers(Inside())
+        self._strangers = strangers or Strangers(InternalAddresses())
         self._pause = pause
         self._readers: dict[_Audience, _Reader] = {}
         self._seats = seats or OwnSeats()

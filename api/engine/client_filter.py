@@ -7,7 +7,7 @@ from functools import partial
 from api.guards.proxies import share_of
 from api.http.request import Caller
 from api.kernel.auth import READ, Role
-from api.kernel.known_callers import KnownCallers
+from api.kernel.callers import KnownCallers
 from api.kernel.request import Request
 from api.kernel.subscribers import Subscriber
 from projections.client.directory import ClientDirectory

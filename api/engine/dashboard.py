@@ -100,4 +100,4 @@ async def stream_dashboard(
     if not (shown is None or subscriber.has_key or await clients.exists(shown)):
         shown = NOBODY
     frames = broadcast.frames(shown, has_key=await clients.sees_all(request))
-    return event_stream(broadcast.subscribers.limited(frames, subscriber))
+    return event_stream(broadcast.subscribers.within_limit(frames, subscriber))

@@ -108,7 +108,7 @@ class JobTask(EngineModel):
             state=TaskStateName[job.state_of(task).name],
             attempts=task.attempts,
             worker=machine(task.worker, in_full=in_full) or None,
-            due_at=None if task.under_way else task.due_at,
+            due_at=None if task.in_progress else task.due_at,
             started_at=task.started_at,
             ended_at=task.ended_at,
             fraction=0.0 if progress is None else round(progress.fraction, 4),

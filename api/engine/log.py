@@ -25,7 +25,7 @@ from api.kernel.wire import Between, Integer
 from domain.job.aggregate import Job
 from domain.job.values import TERMINAL
 from domain.kernel.errors import NotFound, Unavailable
-from domain.kernel.inside import Inside
+from domain.kernel.internal_addresses import InternalAddresses
 from projections.job.history import BEGINNING, JobHistory, LogCursor, LogEvent, LogLine
 from projections.job.queries import JobQueries
 from projections.kernel.database.page import LARGEST
@@ -65,7 +65,7 @@ class LogFollower:
         self._jobs = jobs
         self._history = history
         self._pause = pause
-        self._strangers = strangers or Strangers(Inside())
+        self._strangers = strangers or Strangers(InternalAddresses())
         self.subscribers = SubscriberLimit("job log", seats or OwnSeats())
 
     async def frames(self, job: int, cursor: LogCursor, *, in_full: bool) -> AsyncGenerator[bytes, None]:
@@ -138,7 +138,7 @@ async def stream_job_log(
     """
     await _check_known(jobs, job_id, await clients.of(request))
     frames = follower.frames(job_id, _cursor(request), in_full=await clients.sees_all(request))
-    return event_stream(follower.subscribers.limited(frames, await clients.subscriber(request)))
+    return event_stream(follower.subscribers.within_limit(frames, await clients.subscriber(request)))
 
 
 async def _check_known(jobs: JobQueries, job_id: int, client: str | None) -> None:

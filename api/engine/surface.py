@@ -18,9 +18,9 @@ from api.http.request import Request
 from api.http.response import Response, encode
 from api.http.routing import Route
 from api.http.surface import Surface
-from domain.kernel.inside import Inside
-from domain.kernel.known_tokens import MASK
+from domain.kernel.internal_addresses import InternalAddresses
 from domain.kernel.masking import masked_for_strangers
+from domain.kernel.token_patterns import MASK
 
 # The view of jobs for callers without a key: everything except credentials and internal addresses. docs/reference/api/job-
 # engine.md#without-a-key.
@@ -34,7 +34,7 @@ MOST_PARAMETERS: Final = 256 * 1024
 class Strangers:
     """Masks answers for callers without a key."""
 
-    def __init__(self, inside: Inside) -> None:
+    def __init__(self, inside: InternalAddresses) -> None:
         self._inside = inside
 
     async def body(self, answer: Any, *, in_full: bool) -> Any:

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from api.http.request import Request
 from domain.kernel.clock import Clock, iso
-from domain.kernel.known_tokens import without_tokens
+from domain.kernel.token_patterns import without_tokens
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

@@ -28,7 +28,7 @@ _LONGEST: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningProduct:
     """The product that runs on a home. `database` is the hash of an external database's address; empty for the embedded
     database. `network` is its network namespace: in another namespace the same address is another machine's."""
 
@@ -52,7 +52,7 @@ def announce(home: Path, *, url: str, database: str | None) -> None:
     pid = os.getpid()
     if not _has_locked(pid, home):
         return
-    running = Running(pid, url, database_hash(database), secrets.token_urlsafe(_SECRET_BYTES), _network())
+    running = RunningProduct(pid, url, database_hash(database), secrets.token_urlsafe(_SECRET_BYTES), _network())
     draft = home / f".running.{secrets.token_hex(8)}"
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(json.dumps(asdict(running)))
@@ -72,7 +72,7 @@ def withdraw(home: Path) -> None:
             path.unlink()
 
 
-def running_product(home: Path) -> Running | None:
+def running_product(home: Path) -> RunningProduct | None:
     """Return the product that runs on this home and in this network; None if there is none or the caller may not read it."""
     product = _announced(home)
     return product if product is not None and _has_locked(product.pid, home) and product.network == _network() else None
@@ -97,7 +97,7 @@ def _file(home: Path) -> Path:
     return home / "running.json"
 
 
-def _announced(home: Path) -> Running | None:
+def _announced(home: Path) -> RunningProduct | None:
     """Return the announced product, which may have ended by now."""
     try:
         return _read(home)
@@ -105,7 +105,7 @@ def _announced(home: Path) -> Running | None:
         return None
 
 
-def _read(home: Path) -> Running:
+def _read(home: Path) -> RunningProduct:
     """Read the announcement. Raise ValueError for a file that other users can read or write, and for unexpected content."""
     with open(os.open(_file(home), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
         status = os.fstat(file.fileno())
@@ -117,7 +117,7 @@ def _read(home: Path) -> Running:
         raise ValueError("it has unexpected content")
     if not content["secret"].isascii():
         raise ValueError("it has unexpected content")
-    return Running(**content)
+    return RunningProduct(**content)
 
 
 def _has_locked(pid: int, home: Path) -> bool:

@@ -52,7 +52,7 @@ class SubscriberLimit:
         self._of_client = of_client
         self.taken = 0
 
-    async def limited(self, frames: AsyncGenerator[bytes, None], subscriber: Subscriber) -> AsyncGenerator[bytes, None]:
+    async def within_limit(self, frames: AsyncGenerator[bytes, None], subscriber: Subscriber) -> AsyncGenerator[bytes, None]:
         """Yield the frames, or, at the limit, one that asks the client to come back later."""
         taken = await take_all(self._seats, self._wanted(subscriber))
         if not taken:

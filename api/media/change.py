@@ -17,7 +17,7 @@ from api.http.errors import BadRequest
 from api.http.response import EVENT_STREAM, Response
 from api.http.routing import Service, rules
 from api.kernel.auth import READ, Role
-from api.kernel.known_callers import KnownCallers
+from api.kernel.callers import KnownCallers
 from api.kernel.request import Request
 from api.kernel.subscribers import AWAY, Subscriber, SubscriberLimit, event_stream
 from api.kernel.surfaces import MediaRoute
@@ -154,7 +154,9 @@ async def stream_changes(
     after = _last_event_id(request)
     roles = _AUDITORS if _AUDITORS & request.caller.roles else READ.roles
     subscriber = Subscriber("", has_key=True, client=request.caller.name, lasts=partial(callers.lasts, request, roles))
-    return event_stream(streams.subscribers.limited(streams.frames(query.after if after is None else after, selection), subscriber))
+    return event_stream(
+        streams.subscribers.within_limit(streams.frames(query.after if after is None else after, selection), subscriber)
+    )
 
 
 def _filter(query: ChangesQuery, catalogue: Catalogue, *, sees_all: bool) -> ChangeFilter:

@@ -24,8 +24,8 @@ from domain.kernel.errors import Conflict, Malformed, NotFound
 from domain.kernel.ids import canonical
 from domain.kernel.ports import Outcome
 from projections.consumers.leases import RELAY, forget
-from projections.consumers.parked import ParkedRecord as StoredRecord
-from projections.consumers.parked import ParkedRecords
+from projections.consumers.parked_records import ParkedRecord as StoredRecord
+from projections.consumers.parked_records import ParkedRecords
 from projections.consumers.queries import ConsumerQueries, ConsumerStatus, Member
 from projections.kernel.database.database import Database
 from projections.kernel.database.page import LARGEST

@@ -17,10 +17,10 @@ from api.kernel.surfaces import MediaRoute
 from api.kernel.wire import Name, Text, Wire
 from api.media.resource import Resource
 from api.media.standard import StandardRoutes
-from domain.channel.flow import TASK_ENGINE, FlowConfiguration, PublishingPoint, SrvaSettings, Stream, first_flow
+from domain.channel.flow import TASK_ENGINE, FlowConfiguration, SrvaSettings, Stream, StreamingPoint, first_flow
 from domain.channel.handlers import ConfigurationHandlers
 from domain.kernel.ports import Outcome
-from domain.record.configured import ConfiguredDetails
+from domain.record.configured_record import ConfiguredDetails
 from domain.record.kinds.flow import Flow as FlowKind
 from domain.record.ports import RecordRow
 from domain.record.record import Record
@@ -90,7 +90,7 @@ class FlowPublishingPoint(Wire):
     srva_api: str = Field(description="The address of the server's API.")
 
     @classmethod
-    def of(cls, point: PublishingPoint) -> FlowPublishingPoint:
+    def of(cls, point: StreamingPoint) -> FlowPublishingPoint:
         return cls.model_construct(srva_api=point.srva_api)
 
 

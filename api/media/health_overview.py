@@ -37,9 +37,9 @@ from api.media.quiet import Quiet
 from domain.kernel.clock import Clock
 from domain.record.kinds.quiet import Quiet as QuietRecord
 from projections.audit.integrity import verified
-from projections.audit.unsealed import Unsealed
+from projections.audit.unsealed_events import Unsealed
 from projections.consumers.queries import ConsumerQueries
-from projections.event.due import DueEvents
+from projections.event.due_events import DueEvents
 from projections.job.backlog import JobBacklogQueries
 from projections.kernel.database.database import Database
 from projections.kernel.schema.builds import living

@@ -14,10 +14,10 @@ from time import monotonic
 from prometheus_client import CollectorRegistry, Gauge
 
 from domain.kernel.errors import Unavailable
-from projections.audit.unsealed import Unsealed
+from projections.audit.unsealed_events import Unsealed
 from projections.consumers.queries import ConsumerQueries
-from projections.event.due import MOST_COUNTED as MOST_EVENTS
-from projections.event.due import DueEvents
+from projections.event.due_events import MOST_COUNTED as MOST_EVENTS
+from projections.event.due_events import DueEvents
 from projections.job.backlog import JobBacklogQueries
 from projections.provision.queries import ProvisionQueries
 from projections.publishing_point.queries import PointStates

@@ -15,7 +15,7 @@ from api.wiring.settings import Settings
 from domain.destination.targets import Target
 from domain.kernel.clock import Clock
 from domain.kernel.encryption import IngestKeys
-from domain.kernel.inside import Inside
+from domain.kernel.internal_addresses import InternalAddresses
 from projections.client.console_sessions import SessionLimits
 from projections.kernel.sizes import GIB
 from workers.adapters.kafka.connection import KafkaConnection
@@ -23,10 +23,10 @@ from workers.kernel.confinement import Places
 from workers.kernel.media_programs import MEDIA_PROGRAMS
 from workers.kernel.point_tokens import PointNames, PointTokens
 from workers.kernel.settings import EncoderDevices, Home, Identity, MediaPlace, OutboundRules, StepSettings
-from workers.playout.ports import ItemLimits
 from workers.ports.checkpoints import CheckpointPlaces
 from workers.ports.media import MediaSource
 from workers.ports.outbound import DownloadLimits
+from workers.ports.playout import ItemLimits
 from workers.ports.targets import ServiceAddresses, TargetSettings
 
 
@@ -96,9 +96,11 @@ def identity(settings: Settings) -> Identity:
     return Identity(machine, urlsplit(settings.public_url).netloc if settings.public_url else machine, product_version())
 
 
-def inside(settings: Settings) -> Inside:
+def inside(settings: Settings) -> InternalAddresses:
     """Return the hosts that callers without a key must not see. The names of this server are no secret."""
-    return Inside([*(urlsplit(url).hostname or "" for url in (settings.public_url, settings.origin_url) if url), gethostname()])
+    return InternalAddresses(
+        [*(urlsplit(url).hostname or "" for url in (settings.public_url, settings.origin_url) if url), gethostname()]
+    )
 
 
 def item_limits(settings: Settings) -> ItemLimits:
@@ -191,7 +193,7 @@ PARTS: Final[Mapping[Any, Any]] = {
     EncoderDevices: encoder_devices,
     Home: home,
     Identity: identity,
-    Inside: inside,
+    InternalAddresses: inside,
     ItemLimits: item_limits,
     KafkaConnection: kafka,
     MediaPlace: media_place,

@@ -56,10 +56,10 @@ from workers.kernel.point_tokens import PointNames, PointTokens
 from workers.kernel.quiet import QuietMode
 from workers.kernel.settings import AggregateKinds, EncoderDevices, Home, Identity, MediaPlace, OutboundRules, StepSettings
 from workers.kernel.worker import Worker
-from workers.playout.ports import ItemLimits
 from workers.ports.checkpoints import CheckpointPlaces
 from workers.ports.media import MediaSource
 from workers.ports.outbound import Download, DownloadLimits, Outbound, OutboundConnections
+from workers.ports.playout import ItemLimits
 from workers.ports.targets import Targets, TargetSettings
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from domain.event.asset_sync import SyncAssets
     from domain.job.ports import JobOwners, LoadAggregate
     from domain.record.ports import RecordReader
-    from domain.webhook.naming import NewSigningSecret
+    from domain.webhook.callback_naming import NewSigningSecret
     from workers.adapters.ffmpeg import Ffmpeg
     from workers.adapters.free_space import FreeSpace
     from workers.adapters.item_cache import ItemCache
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from workers.adapters.outbound_http import GuardedClient
     from workers.adapters.program_verdicts import Verdicts
     from workers.adapters.pushes.rtmp_push import RtmpPusher
-    from workers.adapters.targets.known import KnownTargets
+    from workers.adapters.targets.registry import TargetRegistry
     from workers.audit.sealing.sealer import Anchoring
     from workers.event.outcomes.policy import OwnerCommands
     from workers.job.content_protection import ContentProtection
@@ -235,14 +235,14 @@ def outbound(rules: OutboundRules, quiet: QuietMode, *, tokens: PointTokens) -> 
     return GuardedClient(rules.allow, origin=rules.origin, permit=quiet.permit, read_token=tokens.to_read)
 
 
-def targets(rules: OutboundRules, quiet: QuietMode, *, settings: TargetSettings) -> KnownTargets:
+def targets(rules: OutboundRules, quiet: QuietMode, *, settings: TargetSettings) -> TargetRegistry:
     """Return the targets of this process. None of them is reached while the installation is quiet."""
     from workers.adapters.outbound_http import GuardedClient
     from workers.adapters.step_account import program_account
-    from workers.adapters.targets.known import KnownTargets
+    from workers.adapters.targets.registry import TargetRegistry
 
     client = partial(GuardedClient, rules.allow, permit=quiet.permit)
-    return KnownTargets(client, settings=settings, account=partial(program_account, Path(sys.executable)), quiet=quiet)
+    return TargetRegistry(client, settings=settings, account=partial(program_account, Path(sys.executable)), quiet=quiet)
 
 
 def target_trials(targets: Targets, refused: RefusedTargets) -> TargetTrials:
@@ -398,9 +398,9 @@ def webhook_probe(clock: Clock, identity: Identity, *, container: Container) -> 
 def pusher(places: Places, client: OutboundConnections) -> RtmpPusher:
     """Return what pushes live streams to platforms."""
     from workers.adapters.ffmpeg import choose
-    from workers.adapters.pushes.copied import Copying
     from workers.adapters.pushes.live_stream import StreamOpener
     from workers.adapters.pushes.rtmp_push import RtmpPusher
+    from workers.adapters.pushes.stream_copy import Copying
     from workers.adapters.step_account import program_confinement
 
     copying = Copying(choose(places, "ffmpeg"), partial(program_confinement, places=places))
@@ -457,7 +457,7 @@ def encoder_sessions(
     places: Places,
     container: Container,
 ) -> EncoderSessions:
-    from workers.adapters.encoders.known import encoders
+    from workers.adapters.encoders.registry import encoders
     from workers.session.encoders import EncoderSessions
     from workers.session.playouts import Playouts
 
@@ -497,9 +497,9 @@ def retention(database: Database, clock: Clock, *, settings: Settings) -> Retent
 def overview(database: Database, directories: Directories, *, clock: Clock) -> Overview:
     """Return the overview of the health."""
     from api.media.health_overview import Overview, OverviewQueries
-    from projections.audit.unsealed import Unsealed
+    from projections.audit.unsealed_events import Unsealed
     from projections.consumers.queries import ConsumerQueries
-    from projections.event.due import DueEvents
+    from projections.event.due_events import DueEvents
     from projections.job.backlog import JobBacklogQueries
     from projections.publishing_point.own_points import LostRecordings
     from projections.session.store import SessionQueries

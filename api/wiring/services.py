@@ -43,12 +43,12 @@ from api.wiring.rooms import ROOMS
 from api.wiring.siblings import Siblings
 from domain.content_key.ports import KeyCeiling
 from domain.kernel.mapper import Catalogue
-from projections.audit.unsealed import Unsealed
+from projections.audit.unsealed_events import Unsealed
 from projections.audit.verify import verify
 from projections.client.console_sessions import ConsoleSessions
 from projections.client.directory import ClientDirectory
 from projections.consumers.queries import ConsumerQueries
-from projections.event.due import DueEvents
+from projections.event.due_events import DueEvents
 from projections.event.queries import EventQueries
 from projections.job.backlog import JobBacklogQueries
 from projections.job.counts import JobCounts

@@ -45,7 +45,7 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedSetting:
     """A line of `medialedger settings`."""
 
     name: str
@@ -54,7 +54,7 @@ class Listed:
     origin: str
 
 
-def listed(settings: BaseSettings, variables: Sequence[Variable], *, arguments: Mapping[str, str]) -> list[Listed]:
+def listed(settings: BaseSettings, variables: Sequence[Variable], *, arguments: Mapping[str, str]) -> list[ListedSetting]:
     """Return every setting with its value and the origin of that."""
 
     def origin(field: str) -> str:
@@ -63,7 +63,9 @@ def listed(settings: BaseSettings, variables: Sequence[Variable], *, arguments: 
         return "environment" if field in settings.model_fields_set else "default"
 
     return [
-        Listed(variable.name, shown(variable.field, getattr(settings, variable.field)), variable.meaning, origin(variable.field))
+        ListedSetting(
+            variable.name, shown(variable.field, getattr(settings, variable.field)), variable.meaning, origin(variable.field)
+        )
         for variable in variables
     ]
 
@@ -501,7 +503,7 @@ class Settings(BaseSettings):
         """The variables with our prefix that name no setting."""
         return self._unknown
 
-    def listing(self) -> Sequence[Listed]:
+    def listing(self) -> Sequence[ListedSetting]:
         """Return every setting as a person may see it: secrets are masked."""
         return listed(self, VARIABLES, arguments=self._arguments)
 

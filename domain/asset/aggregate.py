@@ -123,7 +123,7 @@ class Asset(AggregateRoot):
             self._trigger(events.Restarted, at=at, job=job, job_version=job_version)
 
     @decision
-    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
+    def resume(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse what would make a second file, or one that is never
         deleted."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):

@@ -268,7 +268,7 @@ class AssetJobOwners:
         name = StreamName.read(owner)
         if name.kind != Asset.KIND or not (rerun_of or version):
             return ()
-        return (Asset.go_on.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of),)
+        return (Asset.resume.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of),)
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:

@@ -57,14 +57,14 @@ class TaskEngineSpecific(ClosedSection):
     callback_urls: tuple[StrictStr, ...] = ()
 
 
-class PublishingPoint(ClosedSection):
+class StreamingPoint(ClosedSection):
     srva_api: StrictStr
     srva_api_key: WriteOnly = None
 
 
 class SrvaSettings(ClosedSection):
-    primary_publishing_point: PublishingPoint
-    secondary_publishing_point: PublishingPoint
+    primary_publishing_point: StreamingPoint
+    secondary_publishing_point: StreamingPoint
 
 
 class SrvbSettings(ClosedSection):
@@ -79,7 +79,7 @@ def _kind(settings: object) -> str:
     return _SRVA
 
 
-class StreamingServer(Section):
+class FlowStreamingServer(Section):
     type: Annotated[str, one_of("SRVA")]
     streaming_server_specific: Annotated[
         Annotated[SrvaSettings, Tag(_SRVA)] | Annotated[SrvbSettings, Tag(_SRVB)], Discriminator(_kind)
@@ -100,7 +100,7 @@ class FlowConfiguration(Section):
     type: Annotated[str, one_of("TaskEngine")]
     ism_url: _Url
     task_engine_specific: TaskEngineSpecific
-    streaming_server: StreamingServer
+    streaming_server: FlowStreamingServer
     output_urls: tuple[Stream, ...]
     storage_url_public: _Base = None
     storage_url_private: _Base = None

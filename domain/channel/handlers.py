@@ -12,7 +12,7 @@ from domain.kernel.errors import Conflict
 from domain.kernel.ids import new_id
 from domain.kernel.json_document import checked
 from domain.kernel.ports import Executor, Invocation, Outcome, Vault
-from domain.record.configured import C, ConfiguredRecord, SentConfiguration
+from domain.record.configured_record import C, ConfiguredRecord, SentConfiguration
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile, InfrastructureProfileDetails

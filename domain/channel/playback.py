@@ -33,14 +33,14 @@ class StreamAddresses:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoder:
+class PlaybackEncoder:
     index: int
     name: str
     streams: Sequence[StreamAddresses] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class PlayoutProfile:
+class PlaybackProfile:
     """Another way to watch the channel: `{"id", "name", "outputUrls"}`. `outputUrls` are like those of an encoder."""
 
     id: str
@@ -49,7 +49,7 @@ class PlayoutProfile:
 
 
 @dataclass(frozen=True, slots=True)
-class RampServer:
+class PlaybackServer:
     """A ramp server with all members that the channel configuration gives it. Secrets are null."""
 
     settings: Mapping[str, object]
@@ -59,9 +59,9 @@ class RampServer:
 class ChannelConfiguration:
     """The live playback settings of a channel."""
 
-    encoders: Sequence[Encoder] = ()
-    playout_profiles: Sequence[PlayoutProfile] = ()
-    ramp_servers: Sequence[RampServer] = ()
+    encoders: Sequence[PlaybackEncoder] = ()
+    playout_profiles: Sequence[PlaybackProfile] = ()
+    ramp_servers: Sequence[PlaybackServer] = ()
 
     @property
     def player_address(self) -> str:
@@ -71,7 +71,7 @@ class ChannelConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowConfiguration:
+class PlaybackFlow:
     """The on-demand playback settings of a flow, from its first flow configuration. `storage_url_public` is the external address
     of the media root, `storage_url_private` the internal one. With `capture_on_stop` its Events are captured when they stop."""
 
@@ -85,14 +85,14 @@ def channel_configuration(text: str) -> ChannelConfiguration:
     parsed = _parsed(text)
     document = readable(ChannelDocument, parsed)
     profiles = (
-        PlayoutProfile(_text(profile.id), _text(profile.name), _streams(profile.output_urls, urls=_live))
+        PlaybackProfile(_text(profile.id), _text(profile.name), _streams(profile.output_urls, urls=_live))
         for profile in document.playout_profiles or ()
     )
     servers = parsed.get("rampServers") if isinstance(parsed, dict) else None
     return ChannelConfiguration(
         tuple(_encoder(encoder, index=index) for index, encoder in enumerate(document.encoders or ())),
         tuple(profile for profile in profiles if profile.id),
-        tuple(RampServer(server) for server in servers if isinstance(server, dict)) if isinstance(servers, list) else (),
+        tuple(PlaybackServer(server) for server in servers if isinstance(server, dict)) if isinstance(servers, list) else (),
     )
 
 
@@ -106,11 +106,11 @@ def live_addresses(
     return list(dict.fromkeys(url for url in urls if url and not has_placeholder(url)))
 
 
-def flow_configuration(text: str) -> FlowConfiguration:
+def flow_configuration(text: str) -> PlaybackFlow:
     first = next(iter(readable(FlowDocument, _parsed(text)).flows or ()), None)
     if first is None:
-        return FlowConfiguration()
-    return FlowConfiguration(
+        return PlaybackFlow()
+    return PlaybackFlow(
         _streams(first.output_urls, urls=_vod),
         _text(first.storage_url_public),
         _text(first.storage_url_private),
@@ -118,9 +118,9 @@ def flow_configuration(text: str) -> FlowConfiguration:
     )
 
 
-def _encoder(encoder: channel.Encoder, *, index: int) -> Encoder:
+def _encoder(encoder: channel.Encoder, *, index: int) -> PlaybackEncoder:
     """Read an encoder. A broken entry keeps its index, because stream sources refer to the following encoders by their index."""
-    return Encoder(index, _text(encoder.name), _streams(encoder.output_urls, urls=_live))
+    return PlaybackEncoder(index, _text(encoder.name), _streams(encoder.output_urls, urls=_live))
 
 
 def _streams(entries: Iterable[T] | None, *, urls: Callable[[T], Mapping[StreamPlace, str | None]]) -> tuple[StreamAddresses, ...]:

@@ -35,7 +35,7 @@ def _tags(value: object) -> object:
     return value
 
 
-class Resource(Section):
+class ProfileResource(Section):
     name: StrictStr
     type: Annotated[str, one_of("origin", "encoder", "router", "source", "convertor", "unspecified")]
     vendor: StrictStr | None = None
@@ -57,12 +57,12 @@ class Resource(Section):
     tags: Annotated[Any, BeforeValidator(_tags)] | None = None
 
 
-class Request(Section):
+class ProfileRequest(Section):
     infrastructure_key: StrictStr | None = None
     callback_urls: tuple[StrictStr, ...] = ()
     settings: dict[str, StrictStr] = Field(default_factory=dict, repr=False)
     options: Options = Options()
-    resources: tuple[Resource, ...]
+    resources: tuple[ProfileResource, ...]
 
 
 class Termination(Section):
@@ -71,13 +71,13 @@ class Termination(Section):
     select: tuple[StrictStr, ...] = ()
 
 
-class Workflow(Section):
+class ProfileWorkflow(Section):
     termination: tuple[Termination, ...] = ()
 
 
 class ProfileDocument(Section):
-    request: Request
-    workflow: Workflow
+    request: ProfileRequest
+    workflow: ProfileWorkflow
 
 
 def resources(text: str) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def _at(node: Any, steps: Sequence[Step]) -> object:
     return node
 
 
-def settled(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: Container[str]) -> dict[str, T]:
+def merge_secrets(stored: Mapping[str, T], sent: Mapping[str, T | None], *, holders: Container[str]) -> dict[str, T]:
     """Return the secrets of a record after a write: those that were sent, and the stored ones whose object still exists. None
     clears a secret."""
     retained = {path: secret for path, secret in stored.items() if path not in sent and holder_of(path) in holders}

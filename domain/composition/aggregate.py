@@ -145,7 +145,7 @@ class Composition(AggregateRoot):
             self._trigger(events.GenerationStarted, at=at, job=job, job_version=job_version, generation=self.generation)
 
     @decision
-    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
+    def resume(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse the film of an earlier playlist."""
         if self.removed or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the playlist of the job was deleted, or another job makes its film")

@@ -427,7 +427,7 @@ class CompositionJobOwners:
         name = StreamName.read(owner)
         if name.kind != Composition.KIND or not (rerun_of or version):
             return ()
-        again = Composition.go_on.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of)
+        again = Composition.resume.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of)
         publish = job.parameters.get("publish")
         asked = publish if isinstance(publish, bool) else None
         key = UUID(job.content_id)

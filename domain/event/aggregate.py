@@ -514,7 +514,7 @@ class MediaEvent(AggregateRoot):
     def _load_snapshot(self, details: dict[str, Any]) -> None:
         self.details = EventDetails.model_validate(details)
 
-    def under_way(self) -> bool:
+    def in_progress(self) -> bool:
         """Return True while the Event is on the air, or has a job that makes its film."""
         return self._encoding.channel_id is not None or self.details.vod_job is not None
 

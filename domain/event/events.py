@@ -22,11 +22,11 @@ class Described(DomainEvent, facets.Description):
     TOPIC: ClassVar[str] = "event.described"
 
 
-class ReferencesChanged(DomainEvent, facets.References):
+class ReferencesChanged(DomainEvent, facets.EventReferences):
     TOPIC: ClassVar[str] = "event.references_changed"
 
 
-class Rescheduled(DomainEvent, facets.Schedule):
+class Rescheduled(DomainEvent, facets.EventSchedule):
     TOPIC: ClassVar[str] = "event.rescheduled"
 
 

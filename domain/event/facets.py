@@ -18,12 +18,12 @@ class Description(BaseModel):
     thumbnail: str | None = None
 
 
-class References(BaseModel):
+class EventReferences(BaseModel):
     ref_id: str | None = None
     external_id: str | None = None
 
 
-class Schedule(BaseModel):
+class EventSchedule(BaseModel):
     scheduled_start: datetime | None = None
     scheduled_end: datetime | None = None
     scheduled_channel_start: datetime | None = None
@@ -110,8 +110,8 @@ class Capture(BaseModel):
 
 class Particulars(
     Description,
-    References,
-    Schedule,
+    EventReferences,
+    EventSchedule,
     PublicationWindow,
     InstantVodWindow,
     ArchiverWindow,

@@ -57,8 +57,8 @@ def _is_pending(details: EventDetails, *, waited: bool, now: datetime) -> bool:
 
 def _is_made(details: EventDetails) -> bool:
     job = details.vod_job
-    under_way = job is not None and job.ended is None and job.workflow is not VodWorkflow.PACKAGE
-    return under_way or details.state in COMPOSING or details.state is EventState.VOD_INGESTING
+    in_progress = job is not None and job.ended is None and job.workflow is not VodWorkflow.PACKAGE
+    return in_progress or details.state in COMPOSING or details.state is EventState.VOD_INGESTING
 
 
 def _has_failed(details: EventDetails) -> bool:

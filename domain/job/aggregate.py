@@ -87,7 +87,7 @@ class Job(AggregateRoot):
         twin.tasks = {number: replace(task) for number, task in self.tasks.items()}
         return twin
 
-    def under_way(self) -> bool:
+    def in_progress(self) -> bool:
         return not self.ended
 
     # --- decisions: commands of clients
@@ -294,7 +294,7 @@ class Job(AggregateRoot):
 
     def _present(self, task_id: int, run: int) -> Task:
         task = self._task(task_id, run)
-        if not task.under_way or task.run != run:
+        if not task.in_progress or task.run != run:
             raise Fenced(self.key, task_id, run)
         return task
 
@@ -456,7 +456,7 @@ class Job(AggregateRoot):
         """True if the job has a slot. A paused job keeps its slot until its running step has ended."""
         if self.slot is None or self.state in TERMINAL:
             return False
-        return self.state is JobState.STARTED or any(task.under_way for task in self.tasks.values())
+        return self.state is JobState.STARTED or any(task.in_progress for task in self.tasks.values())
 
     def claims(self) -> frozenset[Claim]:
         if self.ended:

@@ -15,8 +15,8 @@ from domain.kernel.ports import Vault
 from domain.record.kinds.flow import Flow
 from domain.record.ports import RecordLookup
 from domain.webhook.callback import MOST_CALLBACKS, CallbackUrl, callback_key, parse_callback_url
+from domain.webhook.callback_naming import CallbackNaming, NewSigningSecret
 from domain.webhook.commands import NameCallback
-from domain.webhook.naming import CallbackNaming, NewSigningSecret
 
 _FLOW_FIELD: Final = "callbackUrls"
 

@@ -28,7 +28,7 @@ class Task:
     result: Result | None = None
 
     @property
-    def under_way(self) -> bool:
+    def in_progress(self) -> bool:
         return self.state in (TaskState.RUNNING, TaskState.PUBLISHING)
 
     def wait(self, due_at: datetime | None = None) -> None:

@@ -93,7 +93,7 @@ class AggregateRoot(BaseAggregate[str]):
         happened.mutate(self)
         self.pending_events.append(happened)
 
-    def under_way(self) -> bool:
+    def in_progress(self) -> bool:
         """Return True while an operation that needs the aggregate's content is running. The content cannot be erased until it
         ends."""
         return False

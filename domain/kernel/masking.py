@@ -14,8 +14,8 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from domain.kernel.credentials import hints_at_credential, may_be_credential
-from domain.kernel.inside import Inside
-from domain.kernel.known_tokens import MASK, SCHEME, TOKEN, without_tokens
+from domain.kernel.internal_addresses import InternalAddresses
+from domain.kernel.token_patterns import MASK, SCHEME, TOKEN, without_tokens
 
 _SHORTEST: Final = 4
 """The length in characters below which a text is ignored, because it occurs inside many words of a log."""
@@ -129,7 +129,7 @@ def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def masked_for_strangers(value: object, inside: Inside) -> Any:
+def masked_for_strangers(value: object, inside: InternalAddresses) -> Any:
     """Return the value as `masked` does, and also without internal addresses: for callers without a key."""
     return _ForStrangers(inside).of(value)
 
@@ -336,7 +336,7 @@ class _Masking:
 
 
 class _ForStrangers(_Masking):
-    def __init__(self, inside: Inside, *, decoded: int = 0) -> None:
+    def __init__(self, inside: InternalAddresses, *, decoded: int = 0) -> None:
         super().__init__(decoded=decoded)
         self._inside = inside
 

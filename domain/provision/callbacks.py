@@ -12,8 +12,8 @@ from domain.kernel.errors import Malformed, Refused
 from domain.kernel.named_callback import NamedCallback
 from domain.kernel.ports import Vault
 from domain.webhook.callback import CallbackUrl
+from domain.webhook.callback_naming import CallbackNaming
 from domain.webhook.commands import NameCallback
-from domain.webhook.naming import CallbackNaming
 
 _FIELD: Final = "request.callbackUrls"
 

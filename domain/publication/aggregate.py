@@ -140,7 +140,7 @@ class Publication(AggregateRoot):
             self._trigger(events.Processed, at=at, job=job, job_version=job_version)
 
     @decision
-    def go_on(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
+    def resume(self, at: datetime, /, job: int, *, job_version: int, rerun_of: int | None = None) -> None:
         """Let a client resume the job, or repeat it by another one. Refuse a job that the publication would not follow."""
         if self.withdrawn or self.job != (job if rerun_of is None else rerun_of):
             raise Refused("the publication of the job was deleted, or another job publishes it")

@@ -338,7 +338,7 @@ class PublicationJobOwners:
         name = StreamName.read(owner)
         if name.kind != Publication.KIND or not (rerun_of or version):
             return ()
-        return (Publication.go_on.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of),)
+        return (Publication.resume.on(UUID(name.key), number, job_version=version or 1, rerun_of=rerun_of),)
 
 
 def command_of(key: str, outcome: JobOutcome) -> Command[Any]:

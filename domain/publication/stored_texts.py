@@ -15,7 +15,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.texts import SentText, TextSecrets, parse_text
 from domain.publication.values import PublicationText
 from domain.webhook.callback import CallbackUrl
-from domain.webhook.naming import CallbackNaming
+from domain.webhook.callback_naming import CallbackNaming
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dataclasses import field as hidden
 from typing import Any, Final
 
-from domain.channel.secrets import Split, opened, settled, split
+from domain.channel.secrets import Split, merge_secrets, opened, split
 from domain.destination.targets import SECRETS
 from domain.kernel.encryption import EncryptedSecret, SecretRef, stored_or_new
 from domain.kernel.errors import FieldError, Malformed
@@ -83,7 +83,7 @@ class TextSecrets:
         refs = {
             path: stored_or_new(stored.get(path), self.sealed(secret)) if secret else None for path, secret in sent.sent.items()
         }
-        return settled(stored, refs, holders=sent.holders)
+        return merge_secrets(stored, refs, holders=sent.holders)
 
 
 async def options_with_secrets(text: PublicationText, vault: Vault, *, owner: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Record(AggregateRoot, Generic[D_co]):
         """Change the named fields. `still` are details that a plan has read and that must not have changed since; otherwise the
         plan is made again."""
         self._check_not_deleted(still)
-        settled = self.settled(changes, self.details)
+        settled = self.prepare_values(changes, self.details)
         real = {name: value for name, value in settled.items() if value != getattr(self.details, name)}
         if real:
             self._trigger(self.EVENTS.amended, at=at, **real)
@@ -87,7 +87,7 @@ class Record(AggregateRoot, Generic[D_co]):
         self._trigger(self.EVENTS.restored, at=at, **self._whole(values))
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
         """Return the values of a command as they will be stored. `stored` has the present details, None for a new record.
 
         A kind overrides this to apply its own rules, and may refuse.
@@ -101,7 +101,7 @@ class Record(AggregateRoot, Generic[D_co]):
         missing = [name for name in needed if values.get(name) is None]
         if missing:
             raise Malformed(*(FieldError(to_camel(name), "is required") for name in missing))
-        return cls.settled(values, None)
+        return cls.prepare_values(values, None)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

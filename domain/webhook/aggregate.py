@@ -30,9 +30,9 @@ class Webhook(Endpoint[WebhookDetails]):
     PARENT: ClassVar[str] = "event_id"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: WebhookDetails | None) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: WebhookDetails | None) -> Mapping[str, Any]:
         check_webhook(values, stored)
-        return super().settled({**values, "secrets": _kept_secrets(values, stored)}, stored)
+        return super().prepare_values({**values, "secrets": _kept_secrets(values, stored)}, stored)
 
 
 def check_values(values: Mapping[str, Any]) -> None:

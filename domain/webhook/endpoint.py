@@ -53,7 +53,7 @@ class Endpoint(Record[E_co], Generic[E_co]):
         self._trigger(self.EVENTS.amended, at=at, secrets=new_secrets, previous_until=at + OVERLAP)
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
         """Truncate `disabled_at` to milliseconds, as a GET shows it, so that sending it back changes nothing."""
         disabled_at = values.get("disabled_at")
         return values if disabled_at is None else {**values, "disabled_at": to_milliseconds(disabled_at)}

@@ -193,7 +193,7 @@ class Redactor:
         kind, key = StreamName.read(stream)
         if root is None:
             raise NotFound(kind, key)
-        if Part.CONTENT in parts and root.under_way():
+        if Part.CONTENT in parts and root.in_progress():
             raise Conflict(f"the {kind.replace('_', ' ')} {key} is in use: its content can be erased when its work has ended")
 
     async def find(self, key: UUID) -> RedactionOrder | None:
@@ -262,15 +262,15 @@ class Redactor:
         Raise `ConcurrencyConflict` if another process has erased them in the meantime.
         """
         decisions, key, at = [], new_id(), self._clock()
-        under_way: set[str] = set()
+        in_progress: set[str] = set()
         for stream in sorted({match.stream for match in matches if match.content}):
             positions = {match.position for match in matches if match.content and match.stream == stream}
             decision = await self._decision(stream, positions, redaction=key, at=at)
             if decision is None:
-                under_way.add(stream)
+                in_progress.add(stream)
             else:
                 decisions.append(decision)
-        contents = [match.position for match in matches if match.content and match.stream not in under_way]
+        contents = [match.position for match in matches if match.content and match.stream not in in_progress]
         causes = [match.position for match in matches if match.cause]
         if not contents and not causes:
             return 0, 0
@@ -307,7 +307,7 @@ class Redactor:
             before = self._streams.apply(before, stream=stream, version=version, topic=topic, state=state)
         assert root is not None, "a stream with positions has events"
         assert before is not None, "it has the same events as the root"
-        if before.under_way():
+        if before.in_progress():
             return None
         references = before.references()
         kind, key = StreamName.read(stream)

@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.mapper import EventMapper
 from projections.kernel.database import arrays
-from projections.kernel.database.connection import limited
+from projections.kernel.database.connection import with_limits
 from projections.kernel.schema.view import View, Views
 from projections.log.recorder import LogRecorder
 
@@ -56,7 +56,7 @@ class Replay:
     def open(cls, conninfo: str, *, mapper: EventMapper, views: Views) -> Iterator[Self]:
         recorder = LogRecorder(conninfo, size=1)
         try:
-            with psycopg.connect(limited(conninfo), autocommit=True) as connection:
+            with psycopg.connect(with_limits(conninfo), autocommit=True) as connection:
                 arrays.register(connection)
                 yield cls(connection, recorder, mapper=mapper, views=views)
         finally:

@@ -15,7 +15,7 @@ from psycopg import Connection, Copy, sql
 from psycopg.rows import TupleRow
 
 from projections.audit.chain import Commit, Link, LogDamaged
-from projections.kernel.database.connection import BlockingConnection, limited
+from projections.kernel.database.connection import BlockingConnection, with_limits
 from projections.kernel.database.page import within_bytes
 from projections.log.hash_chain import genesis
 
@@ -127,7 +127,7 @@ class StoredLog:
 @contextmanager
 def _connect(conninfo: str, purpose: str, seconds: float | None) -> Iterator[StoredLog]:
     name = f"medialedger {purpose}"
-    with BlockingConnection.connect(limited(conninfo), application_name=name, autocommit=True) as connection:
+    with BlockingConnection.connect(with_limits(conninfo), application_name=name, autocommit=True) as connection:
         idle = () if seconds is None else (("idle_in_transaction_session_timeout", f"{int(seconds * 1000)}ms"),)
         connection.configure(seconds=seconds, settings=idle)
         yield StoredLog(connection)

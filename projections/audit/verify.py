@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from projections.audit.chain import Chain, Commit, Link, LogDamaged
-from projections.audit.kept_checkpoint import locate
 from projections.audit.redactions import Redactions
 from projections.audit.seals import SEALS, Seal
+from projections.audit.stored_checkpoint import locate
 from projections.audit.stored_log import StoredLog, check_events
 from projections.log.reader import HEAD
 

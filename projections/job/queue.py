@@ -78,7 +78,7 @@ class ReadyTask(NamedTuple):
     transaction_id: str
 
 
-class RunUnderWay(NamedTuple):
+class ActiveRun(NamedTuple):
     """A run that has begun and not ended."""
 
     run: QueuedRun
@@ -111,21 +111,21 @@ class TaskQueue:
         """Return the runs that are still current: not broken off, lost or ended."""
         return {QueuedRun._make(row) for row in await self._database.rows(_PRESENT, _columns(runs))}
 
-    async def lost(self, *, limit: int = 100) -> list[RunUnderWay]:
+    async def lost(self, *, limit: int = 100) -> list[ActiveRun]:
         """Return runs of steps whose worker is lost, in any queue."""
-        return _under_way(await self._database.rows(_LOST_RUNS, (limit,)))
+        return _active_runs(await self._database.rows(_LOST_RUNS, (limit,)))
 
-    async def of_worker(self, worker: str) -> list[RunUnderWay]:
+    async def of_worker(self, worker: str) -> list[ActiveRun]:
         """Return the unfinished runs that the worker has started according to the log."""
-        return _under_way(await self._database.rows(_OF_WORKER, (worker,)))
+        return _active_runs(await self._database.rows(_OF_WORKER, (worker,)))
 
     async def ended(self, jobs: Collection[int]) -> list[int]:
         """Return the jobs among these that ended some minutes ago."""
         return [job for (job,) in await self._database.rows(_ENDED, (bigints(list(jobs)),))] if jobs else []
 
 
-def _under_way(rows: Sequence[Sequence[Any]]) -> list[RunUnderWay]:
-    return [RunUnderWay(QueuedRun(job, task, run), client, transaction) for job, task, run, client, transaction in rows]
+def _active_runs(rows: Sequence[Sequence[Any]]) -> list[ActiveRun]:
+    return [ActiveRun(QueuedRun(job, task, run), client, transaction) for job, task, run, client, transaction in rows]
 
 
 def _columns(runs: Iterable[QueuedRun]) -> dict[str, PackedArray]:

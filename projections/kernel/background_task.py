@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Repeated:
+class RepeatedMessage:
     """A filter for a message that may recur: it passes once, again when it changes, and every `reminder` seconds as long as it
     lasts."""
 
@@ -110,7 +110,7 @@ async def run_forever(
     `what` names the work in the log. `pause` is the number of seconds between a fault and the next try. With `by_name` only the
     type of a fault is logged, because its message may contain a secret.
     """
-    message = Repeated(reminder)
+    message = RepeatedMessage(reminder)
     while not until():
         if is_cancelled():
             raise asyncio.CancelledError

@@ -23,9 +23,9 @@ from projections.kernel.schema.view import Views
 from projections.kernel.sizes import MIB
 from projections.kernel.tracing import UNTRACED, Span, Tracer, within
 from projections.log.append import Appender
+from projections.log.sized_cache import NOTHING, SizedCache, Weighed, memory_of, weigh
 from projections.log.statement import WriteSet
 from projections.log.streams import SNAPSHOT_EVERY, Streams
-from projections.log.weighed import NOTHING, Weighed, WeighedCache, memory_of, weigh
 from projections.log.write_set import WriteSets
 
 
@@ -113,7 +113,7 @@ class CommandExecutor:
         self._users = users
         self._clock = clock
         self._tracer = tracer
-        self._cache = WeighedCache[AggregateRoot](cache)
+        self._cache = SizedCache[AggregateRoot](cache)
         self._locks = StreamLocks()
         self._snapshots: set[asyncio.Task[None]] = set()
         self._timeline = appender.timeline

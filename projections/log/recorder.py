@@ -25,7 +25,7 @@ from psycopg_pool import ConnectionPool
 from domain.kernel.cause import Cause
 from domain.kernel.ids import new_id
 from projections.kernel.database import arrays
-from projections.kernel.database.connection import limited
+from projections.kernel.database.connection import with_limits
 from projections.log.commit_notifier import CHANNEL
 from projections.log.event_record import ELEMENT
 from projections.log.partitions import MAKE_ROOM
@@ -40,7 +40,7 @@ class LogRecorder(ApplicationRecorder):
     def __init__(self, conninfo: str, *, size: int = 8) -> None:
         self.conninfo = conninfo
         self._pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
-            limited(conninfo), min_size=1, max_size=size, kwargs={"autocommit": True}, configure=_configure, open=True
+            with_limits(conninfo), min_size=1, max_size=size, kwargs={"autocommit": True}, configure=_configure, open=True
         )
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
 
     def _listen(self) -> None:
         try:
-            with psycopg.connect(limited(self._recorder.conninfo), autocommit=True) as connection:
+            with psycopg.connect(with_limits(self._recorder.conninfo), autocommit=True) as connection:
                 connection.execute(f"LISTEN {CHANNEL}".encode())
                 while not self._has_been_stopped and self._thread_error is None:
                     for _ in connection.notifies(timeout=0.1, stop_after=1):

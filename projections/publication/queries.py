@@ -106,7 +106,7 @@ class PublicationFilter:
     order: str = "created"
 
 
-class Listed(NamedTuple):
+class ListedPublications(NamedTuple):
     """The ids of a list of publications with the bytes of their content. `total` counts all that match the filter, unless the page
     is beyond the last one."""
 
@@ -151,7 +151,7 @@ class PublicationQueries:
         rows = await self._database.rows(_COLUMNS + _FROM + tail, parameters)
         return _row(rows[0]) if rows else None
 
-    async def listed(self, selection: PublicationFilter, window: Window | None = None) -> Listed:
+    async def listed(self, selection: PublicationFilter, window: Window | None = None) -> ListedPublications:
         """Return all publications that match the filter, or a page of them, in its order."""
         condition, parameters = _conditions(selection)
         size = "coalesce(octet_length(p.details), 0) + octet_length(p.content)"
@@ -160,9 +160,9 @@ class PublicationQueries:
             tail += " LIMIT %(limit)s OFFSET %(offset)s"
             parameters |= {"limit": window.limit, "offset": window.offset}
         rows = await self._database.lists.rows(f"SELECT p.id, {size}, count(*) OVER () {_FROM}{tail}", parameters)
-        return Listed([(key, bytes_) for key, bytes_, _ in rows], rows[0][2] if rows else 0)
+        return ListedPublications([(key, bytes_) for key, bytes_, _ in rows], rows[0][2] if rows else 0)
 
-    async def parts(self, listed: Listed) -> AsyncIterator[Sequence[PublicationRow]]:
+    async def parts(self, listed: ListedPublications) -> AsyncIterator[Sequence[PublicationRow]]:
         """Yield the publications of a list, in parts that are read when the previous part was consumed. Publications that are gone
         are left out."""
         asked = f"{_COLUMNS}{_FROM} WHERE p.id = ANY(%s::uuid[]) AND NOT p.withdrawn"

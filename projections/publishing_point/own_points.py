@@ -25,7 +25,7 @@ from projections.kernel.background_task import TRANSIENT, start_task
 from projections.kernel.database.arrays import texts
 from projections.kernel.database.database import Database
 from projections.publishing_point.points import ChannelPointsReader
-from projections.session.store import UNDER_WAY
+from projections.session.store import UNFINISHED
 
 _ADD: Final = "INSERT INTO lost_recordings (point, session) VALUES (%s, %s) ON CONFLICT DO NOTHING"
 _LATEST: Final = """
@@ -169,7 +169,7 @@ class OwnPoints:
         try:
             async with asyncio.timeout(10 * _LONGEST):
                 published = await self._read_published()
-                numbers = await self._database.rows(_SESSIONS, (texts(list(UNDER_WAY)),))
+                numbers = await self._database.rows(_SESSIONS, (texts(list(UNFINISHED)),))
         except TRANSIENT:
             self._failing = True
             return

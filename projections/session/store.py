@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from projections.kernel.database.arrays import bigints, texts
 from projections.kernel.database.database import Database, Pool
-from projections.kernel.sql.storable import storable_json, storable_text
+from projections.kernel.sql.storable_text import storable_json, storable_text
 
 _LONGEST: Final = 500
 
@@ -37,7 +37,7 @@ class SessionState(StrEnum):
     FAILED = "failed"
 
 
-UNDER_WAY: Final = (SessionState.STARTING, SessionState.RUNNING, SessionState.WAITING, SessionState.HANDED_OVER)
+UNFINISHED: Final = (SessionState.STARTING, SessionState.RUNNING, SessionState.WAITING, SessionState.HANDED_OVER)
 ENDED: Final = (SessionState.STOPPED, SessionState.FAILED)
 
 
@@ -166,9 +166,9 @@ class SessionStore:
     async def wanted(self) -> Sequence[Wanted]:
         return [Wanted(*row) for row in await self._database.rows(self._wanted.sql)]
 
-    async def under_way(self, shards: Collection[int]) -> Sequence[SessionRow]:
+    async def unfinished(self, shards: Collection[int]) -> Sequence[SessionRow]:
         """Return the sessions of these shards that have not ended, or have failed: what a worker finds when it takes over."""
-        states = [*UNDER_WAY, SessionState.FAILED]
+        states = [*UNFINISHED, SessionState.FAILED]
         condition = "WHERE kind = %s AND shard = ANY(%s::bigint[]) AND state = ANY(%s::text[])"
         rows = await self._database.rows(_COLUMNS + condition, (self.kind, bigints(list(shards)), texts(states)))
         return [_row(row) for row in rows]
@@ -241,7 +241,7 @@ class SessionQueries:
     async def list(self) -> Sequence[SessionRow]:
         """Return the sessions in progress first, the latest change first."""
         order = "ORDER BY state = ANY(%s::text[]) DESC, changed_at DESC, kind, key"
-        return [_row(row) for row in await self._database.rows(_COLUMNS + order, (texts(list(UNDER_WAY)),))]
+        return [_row(row) for row in await self._database.rows(_COLUMNS + order, (texts(list(UNFINISHED)),))]
 
     async def of_event(self, event: UUID) -> Sequence[SessionRow]:
         """Return the encoders of an Event, one session for each channel that it was on, the latest start first."""

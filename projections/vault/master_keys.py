@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final
 
 from domain.kernel.encryption import KeyRing
-from projections.kernel.background_task import Repeated
+from projections.kernel.background_task import RepeatedMessage
 from projections.kernel.database.arrays import texts
 from projections.kernel.database.database import Database, Pool
 from projections.kernel.sql.distinct import distinct
@@ -104,7 +104,7 @@ class ProcessKeys:
     def __init__(self, database: Database, ring: KeyRing) -> None:
         self._database = database
         self.ring = ring
-        self._missing = Repeated()
+        self._missing = RepeatedMessage()
         self.fit = True
         """True if the process has the key that encrypts new secrets."""
 

@@ -66,7 +66,7 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
             "workers/job/workflows/capture/text_follower.py: running",
             "workers/adapters/kafka/relay.py: _fill",
         ),
-        *("workers/adapters/encoders/fetched.py: head", "workers/adapters/targets/s3.py: _send_parts"),
+        *("workers/adapters/encoders/fetched_stream.py: head", "workers/adapters/targets/s3.py: _send_parts"),
         *("workers/job/workflows/capture/recorder.py: record", "workers/job/workflows/capture/fetcher.py: run"),
         *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next", "projections/log/log_watcher.py: ends_at"),
     }

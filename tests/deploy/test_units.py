@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from api.cli.main import COMMANDS
-from api.cli.run.supervisor import Place, patience
+from api.cli.run.supervisor import ProcessPlace, patience
 from api.wiring.settings import Settings
 from tests.support.waiting import ROOT
 from workers.adapters.embedded_postgres.server import QUIT_SECONDS, STOP_SECONDS
@@ -29,14 +29,14 @@ def test_a_unit_starts_a_command_that_exists(path: Path) -> None:
     provisions = match[1] != "api"
     kill = "process" if provisions else "mixed"  # what remains is killed by the other: also a Terraform in the middle
     assert (values["User"], values["KillMode"], values["StateDirectory"]) == ("medialedger", kill, "medialedger")
-    longest = patience(Place("workers", 1, ("all",) if provisions else ()), SECONDS)
+    longest = patience(ProcessPlace("workers", 1, ("all",) if provisions else ()), SECONDS)
     database = STOP_SECONDS + QUIT_SECONDS if match[1] == "up" else 0
     assert int(values["TimeoutStopSec"]) > longest + database
     assert f"deploy/systemd/{path.name}" in (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
 
 
 def test_a_container_is_not_killed_while_terraform_writes_what_it_has_made() -> None:
-    longest = patience(Place("workers", 1, ("all",)), SECONDS)
+    longest = patience(ProcessPlace("workers", 1, ("all",)), SECONDS)
     compose = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))["services"]["workers"]
     chart = yaml.safe_load((ROOT / "deploy" / "helm" / "medialedger" / "values.yaml").read_text(encoding="utf-8"))
     assert int(compose["stop_grace_period"].removesuffix("s")) > longest

@@ -15,7 +15,7 @@ from aiohttp import web
 from domain.destination.targets import Target, parse_config
 from tests.architecture.sources import ROOT
 from tests.support.targets.stages import Memory, guarded, order, serving, source, uploaded
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.ports.targets import PublishingTarget, TargetFailed
 
 _PAGE = (ROOT / "docs" / "how-to" / "add-a-target.md").read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def films(received: dict[str, bytes]) -> web.Application:
 
 
 def twitter(**config: str) -> PublishingTarget:
-    return KnownTargets(guarded)(Target.TWITTER, config)
+    return TargetRegistry(guarded)(Target.TWITTER, config)
 
 
 @pytest.mark.usefixtures("installed")
@@ -91,8 +91,8 @@ def test_a_package_does_not_replace_a_target_of_the_product(tmp_path: Path) -> N
     (written / "entry_points.txt").write_text(
         "[medialedger.targets]\nhttp = films_by_post:FilmsByPost\nmpx = films_by_post:nothing\n"
     )
-    assert type(KnownTargets(guarded)(Target.HTTP, {})).__name__ == "HttpUploadTarget"
-    assert KnownTargets(guarded)(Target.MPX, {}).capabilities == frozenset()
+    assert type(TargetRegistry(guarded)(Target.HTTP, {})).__name__ == "HttpUploadTarget"
+    assert TargetRegistry(guarded)(Target.MPX, {}).capabilities == frozenset()
 
 
 async def test_without_the_package_the_activation_says_so() -> None:

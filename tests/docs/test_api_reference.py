@@ -22,7 +22,7 @@ from tests.support.waiting import ROOT
 from workers.job.registry import builtin
 from workers.webhook.callbacks.policy import JOB_STATUSES, TASK_STATUSES
 from workers.webhook.fanout import payload
-from workers.webhook.policy import NOTHING, Action, Effect
+from workers.webhook.policy import NOTHING, Effect, PayloadAction
 
 PAGES: dict[str, tuple[str, ...]] = {
     "Events": ("events", "../playback"),
@@ -103,7 +103,7 @@ def test_every_state_severity_setting_and_status_of_jobs_is_there() -> None:
 
 def test_every_field_of_a_notification_is_there() -> None:
     page = (REFERENCE / "webhooks.md").read_text(encoding="utf-8").partition("## Notification")[2]
-    for field in json.loads(payload("", EventDetails.blank(), effect=Effect(Action.UPDATED, NOTHING))):
+    for field in json.loads(payload("", EventDetails.blank(), effect=Effect(PayloadAction.UPDATED, NOTHING))):
         assert f"`{field}`" in page.partition("\n## ")[0]
 
 

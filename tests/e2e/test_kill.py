@@ -170,7 +170,7 @@ class Scene:
     product: Product
     slowest: float = 0.0
 
-    async def under_way(self, dice: random.Random) -> None:
+    async def in_progress(self, dice: random.Random) -> None:
         """Wait for a random moment at which writes are being carried out."""
         goal = len(self.load.acknowledged) + dice.randrange(20, 90)
         await until(lambda: len(self.load.acknowledged) >= goal, seconds=180)
@@ -234,9 +234,9 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_twice(
     dice.shuffle(attacks)
     async with under_load(load):
         for attack in attacks:
-            await scene.under_way(dice)
+            await scene.in_progress(dice)
             await attack()
-        await scene.under_way(dice)
+        await scene.in_progress(dice)
     await scene.witness.check()
     assert set(scene.witness.written) == set(load.acknowledged)  # every doubt was cleared up by a repeat
     assert load.repeated >= kills.server + kills.both

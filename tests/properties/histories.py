@@ -27,7 +27,7 @@ from domain.event.facets import Particulars
 from domain.event.values import AudioInput, EventState, Mp4State, Trigger, VodFile, VodJobEnd, VodResult, VodWorkflow
 from domain.kernel.command import Command, DecisionCommand
 from domain.kernel.encryption import SecretRef
-from domain.record.configured import ConfiguredRecord, SentConfiguration
+from domain.record.configured_record import ConfiguredRecord, SentConfiguration
 from domain.record.record import Record, RegisterRecord
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

@@ -38,7 +38,7 @@ def asset_commands(key: UUID) -> st.SearchStrategy[Command[Any]]:
         st.builds(Asset.complete.on, of, jobs, job_version=versions, sizes=published),
         st.builds(Asset.fail.on, of, jobs, job_version=versions, reason=names),
         st.builds(Asset.restart.on, of, jobs, job_version=versions, rerun_of=st.none() | jobs),
-        st.builds(Asset.go_on.on, of, jobs, job_version=versions, rerun_of=st.none() | jobs),
+        st.builds(Asset.resume.on, of, jobs, job_version=versions, rerun_of=st.none() | jobs),
         st.builds(Asset.rename.on, of, names),
         st.builds(Asset.change_file.on, of, **file, name=st.none() | names),
         st.builds(Asset.remove.on, of, running_job=st.none() | jobs),

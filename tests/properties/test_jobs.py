@@ -46,25 +46,25 @@ class History:
     """A model of the job, computed from its events without the aggregate."""
 
     def __init__(self) -> None:
-        self.under_way: dict[int, int] = {}
+        self.in_progress: dict[int, int] = {}
         self.last: dict[int, int] = {}
         self.done: set[int] = set()
 
     def take(self, event: DomainEvent) -> None:
         if isinstance(event, events.TaskStarted):
-            assert event.task not in self.under_way, "one run of a task at a time"
+            assert event.task not in self.in_progress, "one run of a task at a time"
             assert event.task not in self.done, "what is done is not done again"
             assert event.run == self.last.get(event.task, 0) + 1, "runs are numbered one after the other"
             assert 1 <= event.attempt <= event.run
-            self.under_way[event.task] = self.last[event.task] = event.run
+            self.in_progress[event.task] = self.last[event.task] = event.run
         elif isinstance(event, events.OutputsCommitted):
-            assert self.under_way[event.task] == event.run
+            assert self.in_progress[event.task] == event.run
         elif isinstance(event, ENDS):
-            assert self.under_way.pop(event.task) == event.run, "only the present run ends"
+            assert self.in_progress.pop(event.task) == event.run, "only the present run ends"
             if isinstance(event, events.TaskCompleted):
                 self.done.add(event.task)
         elif isinstance(event, events.JobCompleted | events.Broken):
-            self.under_way.clear()
+            self.in_progress.clear()
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Life:
 
     # --- moves
 
-    def go_on(self, dice: Dice) -> None:
+    def resume(self, dice: Dice) -> None:
         """Take the next regular step."""
         job = self.job
         if job.state in (JobState.SCHEDULED, JobState.PENDING):
@@ -105,8 +105,8 @@ class Life:
 
     def word(self, dice: Dice) -> None:
         """A worker, or whoever looks after lost ones, says something of a run, mostly of the present one."""
-        under_way = self.tasks_in(TaskState.RUNNING, TaskState.PUBLISHING)
-        task = under_way[dice.which % len(under_way)] if under_way else dice.which % 4
+        in_progress = self.tasks_in(TaskState.RUNNING, TaskState.PUBLISHING)
+        task = in_progress[dice.which % len(in_progress)] if in_progress else dice.which % 4
         run = (self.job.tasks[task].run if task in self.job.tasks else 1) + dice.off
         words: list[Command[Job]] = [
             Job.commit_outputs.on(NUMBER, task, run=run, outputs=OUTPUTS, result=RESULT),
@@ -169,16 +169,16 @@ class Life:
 
     def check(self) -> None:
         job = self.job
-        under_way = {key: task.run for key, task in job.tasks.items() if task.under_way}
-        assert under_way == self.history.under_way
+        in_progress = {key: task.run for key, task in job.tasks.items() if task.in_progress}
+        assert in_progress == self.history.in_progress
         assert {key for key, task in job.tasks.items() if task.state is TaskState.COMPLETED} == self.history.done
-        assert not (job.ended and under_way), "what has ended has nothing under way"
+        assert not (job.ended and in_progress), "what has ended has nothing under way"
         assert job.state is not JobState.COMPLETED or job.failed or len(self.history.done) == len(job.tasks)
-        assert job.state is not JobState.STARTED or under_way or self.tasks_in(TaskState.READY), "or its slot is held for ever"
+        assert job.state is not JobState.STARTED or in_progress or self.tasks_in(TaskState.READY), "or its slot is held for ever"
         for task in job.tasks.values():
-            assert not task.under_way or self.history.done.issuperset(task.plan.after)
+            assert not task.in_progress or self.history.done.issuperset(task.plan.after)
             assert 0 <= task.attempts <= task.run
-        needed = job.state is JobState.STARTED or bool(under_way)
+        needed = job.state is JobState.STARTED or bool(in_progress)
         scopes = [claim.scope for claim in job.claims()]
         assert scopes.count("job.slot.studio") == needed, "a slot is held exactly while it is needed"
         assert scopes.count("job.low_slot.studio") <= needed
@@ -198,7 +198,7 @@ accepts = st.builds(
 dice = st.builds(Dice, st.integers(0, 60), offsets, st.booleans(), slots, moments, semaphores, retries)
 moves = st.tuples(
     st.sampled_from(
-        [*[Life.go_on] * 8, *[Life.word] * 6, Life.stray, Life.steer, Life.update, Life.again, Life.again],
+        [*[Life.resume] * 8, *[Life.word] * 6, Life.stray, Life.steer, Life.update, Life.again, Life.again],
     ),
     dice,
 )

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from api.wiring.core import Core, core_on
 from domain.kernel.clock import Clock
-from projections.kernel.database.connection import Connection, limited
+from projections.kernel.database.connection import Connection, with_limits
 from projections.kernel.database.database import Database
 
 _OF_EACH_CORE: Final = ("appender", "commit_notifier")
@@ -88,7 +88,7 @@ class KeptDatabase(Database):
             if await connection.renew():
                 return connection
         connection = await KeptConnection.connect(
-            limited(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}"
+            with_limits(self.conninfo), autocommit=True, application_name=f"medialedger {purpose}"
         )
         connection.home = connections
         return connection

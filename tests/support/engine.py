@@ -27,12 +27,12 @@ from tests.support.services import container
 from tests.support.waiting import pauses
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.event.outcomes.policy import OwnerCommand, OwnerCommands
 from workers.job.registry import installed
 from workers.job.step_processes import step_fork_server
 from workers.kernel.consumer_factory import Broker
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.kernel.point_tokens import PointTokens
 from workers.kernel.settings import Home, MediaPlace, OutboundRules, StepSettings
 from workers.ports.buckets import BucketAddress
@@ -158,7 +158,7 @@ async def process(
         PointTokens: PointTokens(IngestKeys(bytes(32)), inner.clock, origin=None),
         RefusedTargets: RefusedTargets(),
         StepSettings: StepSettings(steps, lease, 0.2),
-        Targets: KnownTargets(lambda: GuardedClient(outbound_allow), settings=settings),
+        Targets: TargetRegistry(lambda: GuardedClient(outbound_allow), settings=settings),
         TargetSettings: settings,
     }
     wired = container(inner, given=given)

@@ -14,7 +14,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.cause import Cause
 from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
 from domain.record.record import Record, RegisterRecord

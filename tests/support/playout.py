@@ -13,8 +13,8 @@ from uuid import UUID
 from domain.composition.values import Item, ItemType
 from domain.kernel.clock import Clock
 from workers.kernel.metrics import PlayoutMetrics
-from workers.playout.ports import OpenedItem, PlayoutPlaylist, Unplayable
-from workers.playout.programme import Programme
+from workers.playout.programme import PlayoutProgramme
+from workers.ports.playout import OpenedItem, PlayoutPlaylist, Unplayable
 
 EVENT = UUID(int=7)
 
@@ -62,8 +62,8 @@ class Shelf:
 
     def programme(
         self, *, last_place: Mapping[str, Any] | None = None, look: float = 0.05, clock: Clock | None = None
-    ) -> Programme:
-        return Programme(
+    ) -> PlayoutProgramme:
+        return PlayoutProgramme(
             EVENT,
             self.playlist,
             playlists=self,

@@ -15,11 +15,11 @@ from api.wiring.parts import ConsoleOrigins, Directories, RefusedTargets, Served
 from api.wiring.services import PROVIDERS, authenticate, console_files, services_by_type
 from api.wiring.siblings import Alone, Siblings
 from domain.kernel.encryption import IngestKeys, SecretCipher
-from domain.kernel.inside import Inside
+from domain.kernel.internal_addresses import InternalAddresses
 from domain.kernel.media_files import MediaFiles
 from projections.client.console_sessions import SessionLimits
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.kernel.confinement import NO_PLACES, Places
 from workers.kernel.point_tokens import PointNames
 from workers.kernel.quiet import QuietMode
@@ -39,7 +39,7 @@ def container(core: Core, *, cipher: SecretCipher = CIPHER, given: Mapping[Any, 
         Places: NO_PLACES,
         QuietMode: QuietMode(),
         SecretCipher: cipher,
-        Targets: KnownTargets(GuardedClient),
+        Targets: TargetRegistry(GuardedClient),
     }
     for kind, service in {**values, **(given or {})}.items():
         services.give(kind, service)
@@ -65,7 +65,7 @@ def services(
         ConsoleOrigins: ConsoleOrigins(),
         Directories: Directories(),
         GuardedClient: outbound,
-        Inside: Inside(),
+        InternalAddresses: InternalAddresses(),
         LiveOrigin: None,
         MediaFiles: files,
         PointNames: PointNames(),

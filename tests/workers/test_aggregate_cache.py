@@ -14,8 +14,8 @@ from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.decision import decide
 from domain.kernel.event import DomainEvent
+from projections.log.sized_cache import memory_of
 from projections.log.streams import Streams
-from projections.log.weighed import memory_of
 from tests.support.clock import NOON
 from workers.kernel.aggregate_cache import AggregateCache
 

@@ -16,7 +16,7 @@ from domain.record.kinds.quiet import Quiet, QuietDetails
 from domain.record.ports import RecordRow
 from projections.record.queries import RecordQueries
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.quiet import REFUSAL, QuietMode
 from workers.kernel.worker import Worker
@@ -178,7 +178,7 @@ async def test_while_it_is_quiet_a_process_reaches_no_address_and_no_target() ->
     ):
         with pytest.raises(OutboundRefused, match="quiet"):
             await call
-    targets = KnownTargets(GuardedClient, quiet=quiet)
+    targets = TargetRegistry(GuardedClient, quiet=quiet)
     for target in Target:
         with pytest.raises(TargetFailed, match=REFUSAL):
             await targets(target, {"path": "published"}).check()

@@ -23,8 +23,8 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from projections.kernel.background_task import BackgroundTask, start_task
 from workers.kernel.worker import SharedWorker
-from workers.playout.ports import ITEM_LIMITS, ItemLimits, Unplayable
 from workers.ports.outbound import OutboundFailed, OutboundRefused
+from workers.ports.playout import ITEM_LIMITS, ItemLimits, Unplayable
 
 Fetch = Callable[[Path, int], Awaitable[None]]
 """Writes the file, at most this many bytes."""

@@ -24,20 +24,20 @@ from domain.kernel.media_files import MediaFiles
 from domain.kernel.stream_time import StreamPoint, stream_point
 from projections.kernel.background_task import TRANSIENT
 from workers.adapters.item_cache import Fetch, ItemCache
-from workers.playout.ports import OpenedItem, Unplayable
 from workers.ports.media import MediaSource
 from workers.ports.outbound import Download
+from workers.ports.playout import OpenedItem, Unplayable
 
 
-class NotThere(Exception):
+class UnusableFile(Exception):
     """Raised when there is no such file. The message is the end of a sentence, without the path."""
 
 
 def open_below(root: Path, name: str) -> int:
-    """Return the descriptor of a regular file. Raises `NotThere`."""
+    """Return the descriptor of a regular file. Raises `UnusableFile`."""
     *folders, last = name.split("/")
     if not name or any(not part or part.startswith(".") or "\0" in part for part in (*folders, last)):
-        raise NotThere("must be the path of a file below the media root")
+        raise UnusableFile("must be the path of a file below the media root")
     folder_descriptor = -1
     try:
         folder_descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
@@ -47,13 +47,13 @@ def open_below(root: Path, name: str) -> int:
             folder_descriptor = inner
         descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_descriptor)
     except (OSError, ValueError):
-        raise NotThere("there is no such file that can be read below the media root") from None
+        raise UnusableFile("there is no such file that can be read below the media root") from None
     finally:
         if folder_descriptor >= 0:
             os.close(folder_descriptor)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotThere("it is not a regular file")
+        raise UnusableFile("it is not a regular file")
     return descriptor
 
 
@@ -92,7 +92,7 @@ class PlayoutFiles:
         if self.root is not None:
             try:
                 return await asyncio.to_thread(open_below, self.root, path)
-            except NotThere as fault:
+            except UnusableFile as fault:
                 raise Unplayable(f"{str(fault)[0].upper()}{str(fault)[1:]}.") from None
         what, fetch = await self._object(path)
         return await self.cache.open(what, fetch, within=within)

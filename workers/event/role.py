@@ -10,7 +10,7 @@ from domain.composition.handlers import CompositionHandlers
 from domain.event.aggregate import MediaEvent
 from domain.kernel.ports import Executor, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
-from projections.event.due import DueEvents
+from projections.event.due_events import DueEvents
 from projections.kernel.database.database import Database
 from workers.event.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
 from workers.kernel.consumer_factory import ConsumerFactory

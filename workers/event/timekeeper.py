@@ -23,7 +23,7 @@ from domain.kernel.errors import Conflict, NotFound, Refused, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
 from projections.consumers.leases import ShardLeases
-from projections.event.due import AT_ONCE, COMPOSE, PROVISION, TERMINATE, DueEvent, DueEvents
+from projections.event.due_events import AT_ONCE, COMPOSE, PROVISION, TERMINATE, DueEvent, DueEvents
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import POLL, Waker

@@ -276,8 +276,8 @@ class Prober(LeasedWorker):
 
     async def _release(self, shards: Collection[int]) -> None:
         """Write the running samples of the shards first: the new owner reads them when a point is due."""
-        under_way = [task for key, task in self._asking.items() if key in self._watched and self._watched[key].shard in shards]
-        await asyncio.gather(*under_way, return_exceptions=True)
+        in_progress = [task for key, task in self._asking.items() if key in self._watched and self._watched[key].shard in shards]
+        await asyncio.gather(*in_progress, return_exceptions=True)
         await self._write()
         await super()._release(shards)
 

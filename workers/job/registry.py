@@ -18,7 +18,6 @@ from pydantic_core import ErrorDetails, PydanticSerializationError, to_json
 
 from domain.job.ports import CheckedJob
 from domain.job.values import TaskPlan
-from domain.kernel.closest import did_you_mean
 from domain.kernel.errors import FieldError, Malformed
 from domain.kernel.strict_json import path_inside
 from workers.job.workflow import JobParameters, Workflow
@@ -40,6 +39,7 @@ GROUP: Final = "medialedger.workflows"
 
 _log = logging.getLogger(__name__)
 _MOST_ERRORS: Final = 50
+_SIMILARITY: Final = 0.7
 _WHERE: Final = "parameters"
 _MESSAGES: Final = {
     "missing": "is required",
@@ -167,5 +167,13 @@ def _field_error(entry: ErrorDetails, names: Sequence[str]) -> FieldError:
     """Return the error of one parameter. If it is unknown and close to a name in `names`, the message suggests that name."""
     message = _MESSAGES.get(entry["type"]) or entry["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if entry["type"] == "extra_forbidden" and len(entry["loc"]) == 1:
-        message += did_you_mean(str(entry["loc"][0]), names)
+        message += _suggestion(str(entry["loc"][0]), names)
     return FieldError(path_inside(_WHERE, entry["loc"]), message)
+
+
+def _suggestion(word: str, candidates: Iterable[str]) -> str:
+    """Return the end of a sentence that suggests a similar word; empty if no word is similar enough."""
+    from difflib import get_close_matches  # a request that is spelled right does not need it
+
+    matches = get_close_matches(word, list(candidates), n=1, cutoff=_SIMILARITY)
+    return f"; did you mean {matches[0]}?" if matches else ""

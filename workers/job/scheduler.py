@@ -18,7 +18,7 @@ from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
 from projections.consumers.leases import ShardLeases
-from projections.job.due import AT_ONCE, DueJob, DueJobs
+from projections.job.due_jobs import AT_ONCE, DueJob, DueJobs
 from projections.job.settings import EngineSettingsQueries
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
@@ -59,7 +59,7 @@ class Scheduler(LeasedWorker):
 
     @property
     def _busy(self) -> int:
-        return self._semaphores.under_way
+        return self._semaphores.in_progress
 
     async def _turn(self) -> None:
         await self._waker.sleep(await self._round())

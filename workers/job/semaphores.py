@@ -19,7 +19,7 @@ from domain.job.aggregate import Job
 from domain.job.values import Semaphore, Severity
 from domain.kernel.clock import Clock
 from domain.kernel.errors import DecryptionFailed, Unavailable
-from projections.job.due import DueJob, DueJobs
+from projections.job.due_jobs import DueJob, DueJobs
 from projections.job.log_lines import JobLogLine, write
 from projections.kernel.background_task import start_task
 from projections.kernel.database.database import Database
@@ -97,7 +97,7 @@ class SemaphorePoller:
         self._quick: set[str] = set()
 
     @property
-    def under_way(self) -> int:
+    def in_progress(self) -> int:
         return len(self._asking)
 
     def versions(self) -> Mapping[int, int]:

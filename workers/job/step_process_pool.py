@@ -22,7 +22,7 @@ from workers.job.registry import installed
 from workers.job.step_processes import ProcessPool, step_fork_server
 from workers.job.stream_starts import FindStart, no_starts
 from workers.kernel.confinement import NO_PLACES, Confinement, Places
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.worker import SharedWorker
 from workers.ports.outbound import DEFAULT_LIMITS, DownloadLimits

@@ -29,7 +29,7 @@ from workers.job.host.frames import HEAD, Frame, Garbled, length, pack, unpack
 from workers.job.media_paths import JOBS
 from workers.job.protocol import Answer, Finished, StepFailure, StepListener, StepOrder
 from workers.kernel.confinement import Confinement, environment
-from workers.kernel.forked import ForkedProcess, ForkServer
+from workers.kernel.fork_client import ForkedProcess, ForkServer
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.shortage import SHORTAGES
 from workers.ports.outbound import DownloadLimits

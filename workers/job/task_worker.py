@@ -20,7 +20,7 @@ from domain.job.values import Fenced, TaskState
 from domain.kernel.errors import NotFound, Unavailable
 from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import Assignment, ShardLeases, shard_of
-from projections.job.queue import MOST, QueuedRun, ReadyTask, RunUnderWay, TaskQueue
+from projections.job.queue import MOST, ActiveRun, QueuedRun, ReadyTask, TaskQueue
 from projections.job.worker_lease import WorkerLease
 from projections.kernel.background_task import start_forever, start_task
 from workers.job.job_starter import JobStarter
@@ -126,11 +126,11 @@ class TaskWorker(LeasedWorker):
         await asyncio.gather(*remaining.values(), return_exceptions=True)
         with suppress(TimeoutError, Unavailable):
             async with asyncio.timeout(self._drain):
-                for under_way in await self._queue.of_worker(self._lease.worker):
+                for active in await self._queue.of_worker(self._lease.worker):
                     with suppress(Fenced, NotFound):
                         await self._executor.report(
-                            Job.interrupt_task.on(under_way.run.job, under_way.run.task, run=under_way.run.run),
-                            under_way.transaction_id,
+                            Job.interrupt_task.on(active.run.job, active.run.task, run=active.run.run),
+                            active.transaction_id,
                         )
                 await self._lease.end()
 
@@ -372,25 +372,23 @@ class TaskWorker(LeasedWorker):
     async def _rescue(self) -> None:
         """Report the runs of workers that are lost, and runs that the log assigns to this worker but that it does not execute."""
         await asyncio.sleep(self._lease.seconds / 6)
-        for under_way in await self._queue.lost():
-            await self._expire(under_way)
-        mine = [under_way for under_way in await self._queue.of_worker(self._lease.worker) if under_way.run not in self._runs]
-        for under_way in mine:
-            if under_way.run in self._unknown and under_way.run not in self._runs:
-                await self._expire(under_way)
-        self._unknown = {under_way.run for under_way in mine}
+        for active in await self._queue.lost():
+            await self._expire(active)
+        mine = [active for active in await self._queue.of_worker(self._lease.worker) if active.run not in self._runs]
+        for active in mine:
+            if active.run in self._unknown and active.run not in self._runs:
+                await self._expire(active)
+        self._unknown = {active.run for active in mine}
 
-    async def _expire(self, under_way: RunUnderWay) -> None:
-        retries = await self._executor.retries(under_way.client)
+    async def _expire(self, active: ActiveRun) -> None:
+        retries = await self._executor.retries(active.client)
         with suppress(NotFound):
             job = await self._executor.report(
-                Job.expire_lease.on(under_way.run.job, under_way.run.task, run=under_way.run.run, retries=retries),
-                under_way.transaction_id,
+                Job.expire_lease.on(active.run.job, active.run.task, run=active.run.run, retries=retries),
+                active.transaction_id,
             )
-            self._executor.lost(job, under_way.run)
-            task = job.tasks[under_way.run.task]
-            if task.state is TaskState.PUBLISHING and under_way.run not in self._runs and task.worker == self._lease.worker:
-                again = AssignedRun(
-                    under_way.run, task.worker, under_way.transaction_id, publishing=True, successors=self._successors
-                )
-                self._begin(again, client=under_way.client)
+            self._executor.lost(job, active.run)
+            task = job.tasks[active.run.task]
+            if task.state is TaskState.PUBLISHING and active.run not in self._runs and task.worker == self._lease.worker:
+                again = AssignedRun(active.run, task.worker, active.transaction_id, publishing=True, successors=self._successors)
+                self._begin(again, client=active.client)

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.event import DomainEvent
 from domain.kernel.stream_name import StreamName
+from projections.log.sized_cache import NOTHING, SizedCache, Weighed, weigh
 from projections.log.streams import Streams
-from projections.log.weighed import NOTHING, Weighed, WeighedCache, weigh
 
 R = TypeVar("R", bound=AggregateRoot)
 
@@ -28,7 +28,7 @@ class AggregateCache(Generic[R]):
     def __init__(self, kind: type[R], streams: Streams, *, most: int) -> None:
         self._kind = kind
         self._streams = streams
-        self._cache = WeighedCache[R](most)
+        self._cache = SizedCache[R](most)
         self._loaded: dict[str, R] = {}
         self._changed: dict[str, Weighed[R]] = {}
 

@@ -23,7 +23,7 @@ from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
 from domain.kernel.stream_name import StreamName
 from projections.consumers.leases import NOTHING, Assignment, LeaseLost, MemberState, ShardLease, ShardLeases, shard_of
-from projections.consumers.parked import ParkedRecords, park, stop_replay, unpark
+from projections.consumers.parked_records import ParkedRecords, park, stop_replay, unpark
 from projections.kernel.background_task import TRANSIENT, OperatorNeeded
 from projections.kernel.database.database import Database, unavailable
 from projections.kernel.tracing import UNTRACED, Tracer, trace_parents

@@ -11,15 +11,24 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
-from domain.composition.values import Item, ItemType
+from domain.composition.values import Item
 from domain.kernel.clock import Clock
 from domain.kernel.ports import ServiceNotes
 from projections.kernel.background_task import TRANSIENT, run_forever, start_task
-from workers.playout.ports import ItemFiles, OpenedItem, PlaceStore, Playlists, PlayoutCounts, PlayoutPlaylist
-from workers.playout.schedule import DueItem, Place, PlayoutAnchor, due, successor
+from workers.playout.schedule import PlayoutAnchor, due, successor
+from workers.ports.playout import (
+    DueItem,
+    ItemFiles,
+    OpenedItem,
+    Place,
+    PlaceStore,
+    Playlists,
+    PlayoutCounts,
+    PlayoutPlaylist,
+    item_label,
+)
 
 LOOK: Final = 1.0
 """Seconds between two reads of the playlist, and between two writes of the place."""
@@ -31,7 +40,7 @@ _MOST_LENGTHS: Final = 4_096
 _log = logging.getLogger(__name__)
 
 
-class Programme:
+class PlayoutProgramme:
     """The programme of one encoder. `last_place` is the place that the previous session under the same order stored in `places`."""
 
     def __init__(
@@ -124,7 +133,7 @@ class Programme:
         if self._noted.get(place.mark) == reason:
             return
         self._noted[place.mark] = reason
-        message = f"item {place.index + 1} of the playlist, {shown(item)}, was skipped: {reason}"
+        message = f"item {place.index + 1} of the playlist, {item_label(item)}, was skipped: {reason}"
         task = start_task(self._note(message), what="note of a playout")
         self._noting.add(task)
         task.add_done_callback(self._noting.discard)
@@ -175,19 +184,6 @@ class Programme:
             lengths[place.mark] = round(self._lengths[place.mark], 4)
         anchor = {"index": place.index, "mark": place.mark, "at": round(self._anchor.at, 4), "over": self._anchor.over}
         return {"anchor": anchor, "lengths": lengths}
-
-
-def shown(item: Item) -> str:
-    """Return the value of an item without its possible secrets: user info and query of a URL."""
-    if item.type is ItemType.EVENT:
-        return f"the Event {item.value}"
-    try:
-        parts = urlsplit(item.value)
-    except ValueError:
-        return "a URL that cannot be read"
-    if not parts.scheme:
-        return parts.path
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _read(place: Mapping[str, Any]) -> tuple[PlayoutAnchor | None, dict[str, float]]:

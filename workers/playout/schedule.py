@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workers.playout.ports import PlayoutPlaylist
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of an item in its playlist: its index, and its mark."""
-
-    index: int
-    mark: str
+from workers.ports.playout import DueItem, Place, PlayoutPlaylist
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +17,6 @@ class PlayoutAnchor:
     place: Place
     at: float
     over: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DueItem:
-    """An item and the offset into it, in seconds. `over` is True if it was the last item and is over. `began` is the time at which
-    its beginning was due; None if it begins now."""
-
-    place: Place
-    offset: float = 0.0
-    over: bool = False
-    began: float | None = None
 
 
 def locate(playlist: PlayoutPlaylist, place: Place) -> Place | None:

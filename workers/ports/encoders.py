@@ -9,8 +9,7 @@ from typing import Protocol
 
 from domain.channel.encoding import EncoderPlan
 from domain.event.values import AudioInput
-from workers.playout.ports import PlayoutStatistics
-from workers.playout.programme import Programme
+from workers.ports.playout import PlayoutStatistics, Programme
 
 
 class EncoderFailed(Exception):

@@ -28,7 +28,7 @@ from projections.consumers.orders import NewOrder, Order
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from workers.kernel.order_handler import OrderHandler
-from workers.publication.following import GOING_LIVE, ON_AIR, is_over
+from workers.publication.live_follower import GOING_LIVE, ON_AIR, is_over
 
 CONSUMER: Final = "syndication"
 LONGEST_CLOSING: Final = timedelta(days=1)

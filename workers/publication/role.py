@@ -20,14 +20,14 @@ from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.order_worker import CarryOut
 from workers.kernel.settings import StepSettings
 from workers.kernel.worker import Worker
-from workers.publication.following import GOING_LIVE, ON_AIR, EventFollowing
+from workers.publication.live_follower import GOING_LIVE, ON_AIR, LiveFollower
 from workers.publication.policy import Removals, SyndicationOrders
 
 
 class SyndicationCommands:
     """Carries out an order by the kind of the aggregate that it names."""
 
-    def __init__(self, removals: Removals, following: EventFollowing) -> None:
+    def __init__(self, removals: Removals, following: LiveFollower) -> None:
         self._by_kind: Mapping[str, CarryOut] = {
             Destination.KIND: removals.of_destination,
             Publication.KIND: removals.of_publication,
@@ -47,7 +47,7 @@ def syndication(
     mapper: EventMapper,
     handlers: PublicationHandlers,
     live: LivePublicationHandlers,
-    following: EventFollowing,
+    following: LiveFollower,
     steps: StepSettings,
     clock: Clock,
 ) -> Sequence[Worker]:

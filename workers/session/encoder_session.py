@@ -17,8 +17,8 @@ from domain.kernel.clock import iso
 from domain.kernel.errors import DomainError
 from projections.kernel.background_task import TRANSIENT, start_forever, start_task
 from projections.session.store import Drawn
-from workers.playout.programme import Programme
 from workers.ports.encoders import Encoder, EncoderFailed, JudgedStatistics, RunningEncoder
+from workers.ports.playout import Programme
 from workers.session.kinds import SessionEnd, StartFailed
 from workers.session.session import RETRIES
 

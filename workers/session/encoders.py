@@ -21,9 +21,8 @@ from domain.kernel.ports import Executor, Invocation, Outcome, ServiceNotes, Vau
 from domain.record.kinds.channel import Channel
 from domain.record.ports import RecordLookup
 from projections.session.store import Drawn, Wanted, WantedQuery
-from workers.playout.ports import PlayoutPlaylist
-from workers.playout.programme import Programme
 from workers.ports.encoders import Encoder
+from workers.ports.playout import PlayoutPlaylist, Programme
 from workers.session.encoder_session import PATIENCE, AllFailing, EncoderSession, Patience
 from workers.session.kinds import CannotRun, StartFailed
 from workers.session.playouts import Playouts

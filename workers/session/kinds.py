@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from projections.kernel.sql.storable import storable_text
+from projections.kernel.sql.storable_text import storable_text
 from projections.session.store import Drawn, Wanted, WantedQuery
 
 

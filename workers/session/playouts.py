@@ -12,8 +12,8 @@ from domain.composition.values import CompositionKind
 from domain.kernel.clock import Clock
 from domain.kernel.ports import ServiceNotes
 from projections.session.store import Drawn, SessionStore
-from workers.playout.ports import ItemFiles, Playlists, PlayoutCounts, PlayoutPlaylist
-from workers.playout.programme import Programme
+from workers.playout.programme import PlayoutProgramme
+from workers.ports.playout import ItemFiles, Playlists, PlayoutCounts, PlayoutPlaylist
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Playouts:
     clock: Clock
     counts: PlayoutCounts
 
-    def programme(self, playlist: PlayoutPlaylist, *, event_id: UUID, channel: str, drawn: Drawn, encoder: int) -> Programme:
+    def programme(self, playlist: PlayoutPlaylist, *, event_id: UUID, channel: str, drawn: Drawn, encoder: int) -> PlayoutProgramme:
         """Return the programme of one encoder. It continues at the place of the previous session, if there was one under the same
         order."""
         last_place = drawn.place.get(str(encoder))
-        return Programme(
+        return PlayoutProgramme(
             event_id,
             playlist,
             playlists=self.playlists,

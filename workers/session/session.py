@@ -12,7 +12,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from projections.kernel.background_task import TRANSIENT, Repeated, start_task
+from projections.kernel.background_task import TRANSIENT, RepeatedMessage, start_task
 from projections.kernel.connection_errors import of_lost_connection
 from projections.session.store import Drawn, Hold, SessionState, SessionStore, Wanted
 from workers.kernel.metrics import SessionMetrics
@@ -84,7 +84,7 @@ class Session:
         self._metrics = metrics
         self._retries = retries
         self._ended = ended
-        self._wait_log = Repeated()
+        self._wait_log = RepeatedMessage()
         """The reasons that were logged while the session waits, each once."""
         self._waits = 0
         """The number of waits in a row."""

@@ -164,7 +164,7 @@ class SessionWorker(LeasedWorker):
         if not leases or time.monotonic() >= self._assignment.until:
             return
         wanted = {order.key: order for order in everywhere if self._shard(order.key) in leases}
-        rows = {row.key: row for row in await self._store.under_way(leases)}
+        rows = {row.key: row for row in await self._store.unfinished(leases)}
         for key, order in wanted.items():
             self._start_if_due(order, rows.get(key))
         self._end_left_over([row for key, row in rows.items() if key not in wanted])

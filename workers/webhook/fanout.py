@@ -27,13 +27,13 @@ from projections.event.queries import events_that_show
 from projections.kernel.database.database import Database
 from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
+from projections.log.sized_cache import memory_of
 from projections.log.streams import Streams
 from projections.log.transactions import writes
-from projections.log.weighed import memory_of
 from projections.webhook.fanout import NewDelivery, webhooks_as_of
 from projections.webhook.keys import DeliverySource
 from workers.kernel.aggregate_cache import AggregateCache
-from workers.webhook.policy import Action, Change, Effect, Notified, Owner, effect
+from workers.webhook.policy import Effect, EventChange, Notified, Owner, PayloadAction, effect
 from workers.webhook.sender.endpoint_state import DISABLED
 from workers.webhook.sender.fanout import DeliveryFanout
 
@@ -50,18 +50,18 @@ def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
             "referenceId": details.ref_id or "",
             "externalId": details.external_id or "",
             "state": details.state.name,
-            "stateChanged": Change.STATE in changes,
-            "metadataChanged": Change.METADATA in changes,
-            "thumbnailChanged": Change.THUMBNAIL in changes,
-            "isForced": Change.FORCED in changes,
-            "audioChanged": Change.AUDIO in changes,
+            "stateChanged": EventChange.STATE in changes,
+            "metadataChanged": EventChange.METADATA in changes,
+            "thumbnailChanged": EventChange.THUMBNAIL in changes,
+            "isForced": EventChange.FORCED in changes,
+            "audioChanged": EventChange.AUDIO in changes,
             "mp4State": details.mp4_state.name,
-            "mp4StateChanged": Change.MP4_STATE in changes,
-            "chapterPointsChanged": Change.CHAPTER_POINTS in changes,
-            "assetsChanged": Change.ASSETS in changes,
+            "mp4StateChanged": EventChange.MP4_STATE in changes,
+            "chapterPointsChanged": EventChange.CHAPTER_POINTS in changes,
+            "assetsChanged": EventChange.ASSETS in changes,
             "provisionState": None if details.provision is None else details.provision.state.name,
-            "provisionStateChanged": Change.PROVISION_STATE in changes,
-            "capturingLive2VodFlagChanged": Change.CAPTURING in changes,
+            "provisionStateChanged": EventChange.PROVISION_STATE in changes,
+            "capturingLive2VodFlagChanged": EventChange.CAPTURING in changes,
             "action": effect.action.value,
         }
     ).decode()
@@ -69,7 +69,7 @@ def payload(event_id: str, details: EventDetails, *, effect: Effect) -> str:
 
 def sample() -> str:
     """Return a sample to test a receiver. No Event has its id."""
-    return payload(str(UUID(int=0)), EventDetails.blank(), effect=Effect(Action.UPDATED, Change.FORCED))
+    return payload(str(UUID(int=0)), EventDetails.blank(), effect=Effect(PayloadAction.UPDATED, EventChange.FORCED))
 
 
 # The webhooks to notify about an Event, as of one position of the log: the system-wide ones and those of the Event. They are
@@ -79,7 +79,7 @@ _BEGINS = ("registered", "restored")
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriber:
+class SubscribedWebhook:
     """A webhook. `event` is the id of its Event; None if it is system-wide."""
 
     webhook: UUID
@@ -91,18 +91,18 @@ class Subscribers:
     """Existing webhooks by their Event."""
 
     def __init__(self) -> None:
-        self._by_stream: dict[str, Subscriber] = {}
-        self._of_event: defaultdict[str | None, dict[str, Subscriber]] = defaultdict(dict)
+        self._by_stream: dict[str, SubscribedWebhook] = {}
+        self._of_event: defaultdict[str | None, dict[str, SubscribedWebhook]] = defaultdict(dict)
 
     def __bool__(self) -> bool:
         return bool(self._by_stream)
 
-    def of(self, event: str) -> Sequence[Subscriber]:
+    def of(self, event: str) -> Sequence[SubscribedWebhook]:
         of_all, of_one = self._of_event.get(None), self._of_event.get(event)
         return [*(of_all.values() if of_all else ()), *(of_one.values() if of_one else ())]
 
     def add(self, stream: str, *, event: str | None, disabled: bool) -> None:
-        self._put(stream, Subscriber(_id(stream), event, disabled))
+        self._put(stream, SubscribedWebhook(_id(stream), event, disabled))
 
     def apply(self, event: DomainEvent) -> None:
         """Apply one `webhook.*` domain event."""
@@ -113,13 +113,13 @@ class Subscribers:
             return
         if event.verb() in _BEGINS:
             event_id, disabled_at = facts.get("event_id"), facts.get("disabled_at")
-            self._put(stream, Subscriber(_id(stream), _text(event_id), disabled_at is not None))
+            self._put(stream, SubscribedWebhook(_id(stream), _text(event_id), disabled_at is not None))
         elif before is not None:
             event_id = _text(facts["event_id"]) if "event_id" in facts else before.event
             disabled = facts["disabled_at"] is not None if "disabled_at" in facts else before.disabled
-            self._put(stream, Subscriber(before.webhook, event_id, disabled))
+            self._put(stream, SubscribedWebhook(before.webhook, event_id, disabled))
 
-    def _put(self, stream: str, subscriber: Subscriber) -> None:
+    def _put(self, stream: str, subscriber: SubscribedWebhook) -> None:
         self._by_stream[stream] = self._of_event[subscriber.event][stream] = subscriber
 
     def _drop(self, stream: str) -> None:
@@ -201,7 +201,7 @@ class EventResolver:
 
 _EVENT: Final = MediaEvent.KIND
 _WEBHOOK: Final = "webhook"
-_METADATA: Final = Effect(Action.UPDATED, Change.METADATA)
+_METADATA: Final = Effect(PayloadAction.UPDATED, EventChange.METADATA)
 _SLICE: Final = 100
 """The number of Events that are loaded at once to notify of a change of a record that they show."""
 _log = logging.getLogger(__name__)
@@ -222,7 +222,7 @@ class _EventWrite:
 
     event_id: str
     records: Sequence[LoggedEvent]
-    subscribers: Sequence[Subscriber]
+    subscribers: Sequence[SubscribedWebhook]
 
 
 class NotificationFanout(DeliveryFanout[_Memory]):

@@ -14,7 +14,7 @@ from typing import Final
 from domain.kernel.event import DomainEvent
 
 
-class Change(Flag):
+class EventChange(Flag):
     """The changes of an Event, one member for each flag of the payload."""
 
     STATE = auto()
@@ -29,7 +29,7 @@ class Change(Flag):
     CAPTURING = auto()
 
 
-class Action(StrEnum):
+class PayloadAction(StrEnum):
     ADDED = "Added"
     UPDATED = "Updated"
     DELETED = "Deleted"
@@ -40,12 +40,12 @@ class Action(StrEnum):
 class Effect:
     """The effect of one write on one Event."""
 
-    action: Action
-    changes: Change
+    action: PayloadAction
+    changes: EventChange
 
 
-NOTHING: Final = Change(0)
-_ADDED: Final = Change.STATE | Change.METADATA
+NOTHING: Final = EventChange(0)
+_ADDED: Final = EventChange.STATE | EventChange.METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class Notified:
     `shown_by` is the field of an Event that links to the aggregate, or to its owner: many Events show what changes there.
     """
 
-    changes: Callable[[DomainEvent], Change]
-    actions: Mapping[str, Action] = field(default_factory=dict)
+    changes: Callable[[DomainEvent], EventChange]
+    actions: Mapping[str, PayloadAction] = field(default_factory=dict)
     owner: Owner | None = None
     shown_by: str = ""
 
@@ -76,11 +76,11 @@ class Meanings(dict[str, Notified]):
 
 def effect(write: Iterable[DomainEvent], notified: Mapping[str, Notified]) -> Effect | None:
     """Return the effect of the domain events of one write on one Event; None if they changed nothing."""
-    action, changes = Action.UPDATED, NOTHING
+    action, changes = PayloadAction.UPDATED, NOTHING
     for event in write:
         meaning = notified[event.aggregate_kind()]
         action = meaning.actions.get(event.TOPIC, action)
         changes |= meaning.changes(event)
-    if action is Action.UPDATED:
+    if action is PayloadAction.UPDATED:
         return Effect(action, changes) if changes else None
-    return Effect(action, _ADDED | changes if action is Action.ADDED else NOTHING)
+    return Effect(action, _ADDED | changes if action is PayloadAction.ADDED else NOTHING)

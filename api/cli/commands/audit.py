@@ -33,10 +33,10 @@ from api.cli.command import (
     run_here,
 )
 from api.cli.output import JSON, NDJSON, Document
-from api.cli.printable import printable
 from api.cli.remote.history import print_diff, print_entries
 from api.cli.remote.jobs import INTERVAL, available
 from api.cli.remote.rest_api import RestApi, segment
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
 

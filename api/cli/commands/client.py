@@ -18,11 +18,11 @@ from api.cli.command import (
     group,
     installation_options,
 )
-from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_list
-from api.cli.printable import printable
+from api.cli.output import JSON, NDJSON, Document, Kind, TableColumn, field, print_list
 from api.cli.remote.lookup import unique
 from api.cli.remote.rest_api import RestApi, segment
 from api.cli.shell import confirm
+from api.cli.terminal_text import printable
 
 ROLES: Final = ("viewer", "operator", "keys", "auditor", "admin")
 _PATH: Final = "/api/client"
@@ -192,14 +192,14 @@ def _ever(name: str) -> Callable[[Document], Any]:
 
 
 _COLUMNS = (
-    Column("client", field("name"), is_id=True),
-    Column("roles", field("roles")),
-    Column("key", field("key", "keyId"), is_id=True),
-    Column("created", field("key", "createdAt"), Kind.TIME),
-    Column("expires", _ever("expiresAt"), Kind.TIME),
-    Column("last used", _ever("lastUsedAt"), Kind.TIME),
-    Column("names end users", lambda row: bool(row.get("trustActor")), wide=True),
-    Column("since", field("createdAt"), Kind.TIME, wide=True),
+    TableColumn("client", field("name"), is_id=True),
+    TableColumn("roles", field("roles")),
+    TableColumn("key", field("key", "keyId"), is_id=True),
+    TableColumn("created", field("key", "createdAt"), Kind.TIME),
+    TableColumn("expires", _ever("expiresAt"), Kind.TIME),
+    TableColumn("last used", _ever("lastUsedAt"), Kind.TIME),
+    TableColumn("names end users", lambda row: bool(row.get("trustActor")), wide=True),
+    TableColumn("since", field("createdAt"), Kind.TIME, wide=True),
 )
 
 

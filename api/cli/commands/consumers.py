@@ -8,10 +8,10 @@ from typing import Any, Final
 import click
 
 from api.cli.command import TEXT, calls_api, consent_option, form_option, group
-from api.cli.output import Column, Document, Kind, field, print_list, text
-from api.cli.printable import printable
+from api.cli.output import Document, Kind, TableColumn, field, print_list, text
 from api.cli.remote.rest_api import ApiError, RestApi, segment
 from api.cli.shell import confirm
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 
 _PAGE: Final = 1000
@@ -40,17 +40,17 @@ def consumers() -> None:
 def list_consumers(api: RestApi, form: str) -> None:
     """List every consumer with its position, its processes and the number of parked records."""
     columns = (
-        Column("name", field("name")),
-        Column("reads", _reads, wide=True),
-        Column("position", lambda consumer: "reads no log" if consumer.get("position") is None else consumer["position"]),
-        Column("behind", field("lag"), Kind.NUMBER),
-        Column("processes", lambda consumer: len(_members(consumer)), Kind.NUMBER),
-        Column("busy", lambda consumer: sum(int(member.get("busy") or 0) for member in _members(consumer)), Kind.NUMBER),
-        Column("parked", field("parked"), Kind.NUMBER),
-        Column("oldest", field("oldestParkedAt"), Kind.TIME),
-        Column("shards", field("shards"), Kind.NUMBER, wide=True),
-        Column("hosts", lambda consumer: [text(member.get("host")) for member in _members(consumer)], wide=True),
-        Column("fault", _fault, Kind.LONG),
+        TableColumn("name", field("name")),
+        TableColumn("reads", _reads, wide=True),
+        TableColumn("position", lambda consumer: "reads no log" if consumer.get("position") is None else consumer["position"]),
+        TableColumn("behind", field("lag"), Kind.NUMBER),
+        TableColumn("processes", lambda consumer: len(_members(consumer)), Kind.NUMBER),
+        TableColumn("busy", lambda consumer: sum(int(member.get("busy") or 0) for member in _members(consumer)), Kind.NUMBER),
+        TableColumn("parked", field("parked"), Kind.NUMBER),
+        TableColumn("oldest", field("oldestParkedAt"), Kind.TIME),
+        TableColumn("shards", field("shards"), Kind.NUMBER, wide=True),
+        TableColumn("hosts", lambda consumer: [text(member.get("host")) for member in _members(consumer)], wide=True),
+        TableColumn("fault", _fault, Kind.LONG),
     )
     print_list(api.documents("/api/consumer/"), columns, form=form, none="no consumers yet")
 
@@ -64,14 +64,14 @@ def list_parked(api: RestApi, *, name: str | None, form: str) -> None:
     existing = [row.get("name") for row in api.documents("/api/consumer/")]
     names = existing if name is None else [_check_name(name, existing)]
     columns = (
-        Column("consumer", field("consumer"), is_id=True),
-        Column("position", field("position"), Kind.NUMBER),
-        Column("stream", lambda row: f"{row.get('aggregate')}:{row.get('id')}", is_id=True),
-        Column("type", field("type")),
-        Column("attempts", field("attempts"), Kind.NUMBER),
-        Column("parked", field("parkedAt"), Kind.TIME),
-        Column("replay", field("replay"), wide=True),
-        Column("error", field("error"), Kind.LONG),
+        TableColumn("consumer", field("consumer"), is_id=True),
+        TableColumn("position", field("position"), Kind.NUMBER),
+        TableColumn("stream", lambda row: f"{row.get('aggregate')}:{row.get('id')}", is_id=True),
+        TableColumn("type", field("type")),
+        TableColumn("attempts", field("attempts"), Kind.NUMBER),
+        TableColumn("parked", field("parkedAt"), Kind.TIME),
+        TableColumn("replay", field("replay"), wide=True),
+        TableColumn("error", field("error"), Kind.LONG),
     )
     records = (record for each in names for record in _records(api, str(each)))
     print_list(records, columns, form=form, none="no parked records")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from api.cli.command import TEXT, consent_option, form_option, group
-from api.cli.output import Column, Kind, field, print_list
+from api.cli.output import Kind, TableColumn, field, print_list
 from api.cli.remote.contexts import Context, contexts_file, key_of, read_contexts, write_contexts
 from api.cli.remote.http_api import HttpApi, checked_url
 from api.cli.shell import confirm, environment
@@ -102,10 +102,10 @@ def list_contexts(form: str) -> None:
         for name, context in contexts.all.items()
     ]
     columns = (
-        Column("name", field("name")),
-        Column("url", field("url"), Kind.LONG),
-        Column("key", field("hasKey")),
-        Column("default", field("inUse"), Kind.STATE),
+        TableColumn("name", field("name")),
+        TableColumn("url", field("url"), Kind.LONG),
+        TableColumn("key", field("hasKey")),
+        TableColumn("default", field("inUse"), Kind.STATE),
     )
     print_list(documents, columns, form=form, none="no contexts")
 

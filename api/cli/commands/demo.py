@@ -48,7 +48,7 @@ def demo() -> None:
 @on_machine
 async def load(settings: Settings, *, seed: int | None, around: datetime | None, yes: bool, films: int) -> None:
     """Create the missing parts of the demo, and wait for its films."""
-    from api.cli.demo.loading import load_demo
+    from api.cli.demo.loader import load_demo
 
     await load_demo(settings, seed=seed, around=around, beside_others=yes, films=films)
 
@@ -59,6 +59,6 @@ async def load(settings: Settings, *, seed: int | None, around: datetime | None,
 @on_machine
 async def remove(settings: Settings, yes: bool) -> None:
     """Remove the objects of the demo, including changed ones, and nothing else."""
-    from api.cli.demo.loading import remove_demo
+    from api.cli.demo.loader import remove_demo
 
     await remove_demo(settings, yes=yes)

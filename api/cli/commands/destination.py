@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 from api.cli.command import TEXT, TITLE, calls_api, form_option, group
-from api.cli.output import Column, Document, Kind, field, print_list, text
-from api.cli.printable import printable
+from api.cli.output import Document, Kind, TableColumn, field, print_list, text
 from api.cli.remote.lookup import named
 from api.cli.remote.rest_api import RestApi
 from api.cli.shell import secret_text
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 
 PATH: Final = "/api/media/destination"
@@ -76,10 +76,10 @@ def test_destination(api: RestApi, destination: str) -> None:
 def list_destinations(api: RestApi, form: str) -> None:
     """List every destination by name, without its configuration."""
     columns = (
-        Column("id", field("id")),
-        Column("name", field("name"), Kind.LONG),
-        Column("target", field("targetString")),
-        Column("active", field("active"), Kind.STATE),
+        TableColumn("id", field("id")),
+        TableColumn("name", field("name"), Kind.LONG),
+        TableColumn("target", field("targetString")),
+        TableColumn("active", field("active"), Kind.STATE),
     )
     print_list(map(_document, api.documents(f"{PATH}/")), columns, form=form, none="no destinations")
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import click
 
 from api.cli.command import MOMENT, MOMENT_OR_VERSION, TEXT, calls_api, form_option, group, items_option
-from api.cli.output import Column, Document, Kind, field, moment, print_list, print_one
+from api.cli.output import Document, Kind, TableColumn, field, moment, print_list, print_one
 from api.cli.remote.history import print_diff, print_entries
 from api.cli.remote.rest_api import RestApi, segment
 from api.wiring.startup import StartError
@@ -87,16 +87,16 @@ def list_events(
         "to": None if starts_to is None else iso(starts_to),
     }
     columns = (
-        Column("id", field("id")),
-        Column("start", field("scheduledStart"), Kind.TIME),
-        Column("end", field("scheduledEnd"), Kind.TIME, wide=True),
-        Column("state", field("stateString"), Kind.STATE),
-        Column("title", field("title"), Kind.LONG),
-        Column("room", field("room")),
-        Column("channel", field("channel"), wide=True),
-        Column("type", field("eventType"), wide=True),
-        Column("reference", field("refId"), wide=True),
-        Column("changed", field("dateModified"), Kind.TIME, wide=True),
+        TableColumn("id", field("id")),
+        TableColumn("start", field("scheduledStart"), Kind.TIME),
+        TableColumn("end", field("scheduledEnd"), Kind.TIME, wide=True),
+        TableColumn("state", field("stateString"), Kind.STATE),
+        TableColumn("title", field("title"), Kind.LONG),
+        TableColumn("room", field("room")),
+        TableColumn("channel", field("channel"), wide=True),
+        TableColumn("type", field("eventType"), wide=True),
+        TableColumn("reference", field("refId"), wide=True),
+        TableColumn("changed", field("dateModified"), Kind.TIME, wide=True),
     )
     path = "/api/event/deleted/" if deleted else "/api/event/"
     print_list(_pages(api, path, filters, most=items), columns, form=form, none="no Events")

@@ -12,11 +12,11 @@ from typing import Any, Final
 import click
 
 from api.cli.command import PARAMETER, POSITIVE, TEXT, calls_api, consent_option, form_option, group, items_option
-from api.cli.output import TABLE, WIDE, Column, Document, Kind, duration, field, moment, print_list, print_one, text
-from api.cli.printable import printable
+from api.cli.output import TABLE, WIDE, Document, Kind, TableColumn, duration, field, moment, print_list, print_one, text
 from api.cli.remote.jobs import INTERVAL, available, job_state, submit, watch
 from api.cli.remote.rest_api import RestApi
 from api.cli.shell import confirm, secret_text
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 from domain.kernel.clock import iso
 
@@ -79,18 +79,18 @@ def list_jobs(
     )
     reasons = _reasons(rows, api) if form in (TABLE, WIDE) else {}
     columns = (
-        Column("id", field("id"), Kind.NUMBER),
-        Column("state", job_state, Kind.STATE),
-        Column("workflow", field("workflow")),
-        Column("content", _content),
-        Column("client", field("client")),
-        Column("priority", field("priority"), Kind.NUMBER),
-        Column("position", lambda job: job.get("position") or None, Kind.NUMBER, wide=True),
-        Column("age", field("created_at"), Kind.TIME),
-        Column("lasted", _time_taken),
-        Column("run at", field("run_at"), Kind.TIME, wide=True),
-        Column("changed", field("updated_at"), Kind.TIME, wide=True),
-        Column("reason", lambda job: job.get("reason") or reasons.get(job.get("id")), Kind.LONG),
+        TableColumn("id", field("id"), Kind.NUMBER),
+        TableColumn("state", job_state, Kind.STATE),
+        TableColumn("workflow", field("workflow")),
+        TableColumn("content", _content),
+        TableColumn("client", field("client")),
+        TableColumn("priority", field("priority"), Kind.NUMBER),
+        TableColumn("position", lambda job: job.get("position") or None, Kind.NUMBER, wide=True),
+        TableColumn("age", field("created_at"), Kind.TIME),
+        TableColumn("lasted", _time_taken),
+        TableColumn("run at", field("run_at"), Kind.TIME, wide=True),
+        TableColumn("changed", field("updated_at"), Kind.TIME, wide=True),
+        TableColumn("reason", lambda job: job.get("reason") or reasons.get(job.get("id")), Kind.LONG),
     )
     print_list(rows, columns, form=form, none="no jobs")
 

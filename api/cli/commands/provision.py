@@ -11,9 +11,9 @@ import click
 
 from api.cli.command import ID, calls_api, consent_option, form_option, group, on_database
 from api.cli.output import JSON, NDJSON, moment, print_one
-from api.cli.printable import aligned
 from api.cli.remote.rest_api import ApiError, RestApi
 from api.cli.shell import confirm
+from api.cli.terminal_text import aligned
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 

@@ -11,11 +11,11 @@ import click
 
 from api.cli.command import ID, TEXT, calls_api, command
 from api.cli.commands.destination import PATH as DESTINATIONS
-from api.cli.printable import printable
 from api.cli.remote.jobs import INTERVAL, available, owner, watch
 from api.cli.remote.lookup import named
 from api.cli.remote.rest_api import ApiError, RestApi
 from api.cli.shell import secret_text
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 
 _RUNNING: Final = ("Processing", "InProgress")

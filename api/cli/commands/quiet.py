@@ -8,9 +8,9 @@ import click
 
 from api.cli.command import TEXT, calls_api, consent_option, form_option, group
 from api.cli.output import Document, print_document
-from api.cli.printable import printable
 from api.cli.remote.rest_api import RestApi
 from api.cli.shell import confirm
+from api.cli.terminal_text import printable
 
 _PATH: Final = "/api/quiet/"
 

@@ -25,14 +25,14 @@ async def settings(settings: Settings, form: str) -> None:
     `medialedger up` it shows the values that this command would use."""
     from dataclasses import asdict
 
-    from api.cli.output import Column, Kind, field, print_list
-    from api.cli.run.running import warn_of_unknown
+    from api.cli.output import Kind, TableColumn, field, print_list
+    from api.cli.run.runner import warn_of_unknown
 
     warn_of_unknown(settings)
     columns = (
-        Column("name", field("name")),
-        Column("value", field("value"), Kind.LONG),
-        Column("from", field("origin")),
-        Column("meaning", field("meaning"), Kind.LONG),
+        TableColumn("name", field("name")),
+        TableColumn("value", field("value"), Kind.LONG),
+        TableColumn("from", field("origin")),
+        TableColumn("meaning", field("meaning"), Kind.LONG),
     )
     print_list(map(asdict, settings.listing()), columns, form=form, none="no settings")

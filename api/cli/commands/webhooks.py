@@ -9,7 +9,7 @@ from uuid import UUID
 import click
 
 from api.cli.command import ID, TEXT, calls_api, form_option, group, items_option
-from api.cli.output import Column, Document, Kind, field, print_list, print_one
+from api.cli.output import Document, Kind, TableColumn, field, print_list, print_one
 from api.cli.remote.lookup import unique
 from api.cli.remote.rest_api import RestApi
 from api.wiring.startup import StartError
@@ -42,13 +42,13 @@ def webhooks() -> None:
 def list_webhooks(api: RestApi, *, event: UUID | None, form: str) -> None:
     """List the webhooks for all Events, or those of one Event."""
     columns = (
-        Column("id", field("id")),
-        Column("url", field("webhookUrl"), Kind.LONG),
-        Column("state", _state, Kind.STATE),
-        Column("disabled", field("disabledAt"), Kind.TIME),
-        Column("form", lambda webhook: "JSON" if webhook.get("useJsonBody", True) else "form", wide=True),
-        Column("event", field("eventId"), wide=True),
-        Column("client", field("client"), wide=True),
+        TableColumn("id", field("id")),
+        TableColumn("url", field("webhookUrl"), Kind.LONG),
+        TableColumn("state", _state, Kind.STATE),
+        TableColumn("disabled", field("disabledAt"), Kind.TIME),
+        TableColumn("form", lambda webhook: "JSON" if webhook.get("useJsonBody", True) else "form", wide=True),
+        TableColumn("event", field("eventId"), wide=True),
+        TableColumn("client", field("client"), wide=True),
     )
     listed = _all(api) if event is None else api.documents(f"/api/webhook/event/{event}")
     print_list(listed, columns, form=form, none="no webhooks")
@@ -60,16 +60,16 @@ def list_webhooks(api: RestApi, *, event: UUID | None, form: str) -> None:
 def webhook_health(api: RestApi, form: str) -> None:
     """Show the state of each webhook: its last deliveries, the oldest waiting one, its fault."""
     columns = (
-        Column("id", field("webhookId")),
-        Column("url", field("webhookUrl"), Kind.LONG),
-        Column("state", _condition, Kind.STATE),
-        Column("circuit", field("circuit"), Kind.STATE),
-        Column("delivered", field("delivered"), Kind.NUMBER),
-        Column("failed", field("failed"), Kind.NUMBER),
-        Column("waiting", field("pending"), Kind.NUMBER),
-        Column("oldest", field("oldestPendingAt"), Kind.TIME),
-        Column("next", field("nextTryAt"), Kind.TIME, wide=True),
-        Column("failing since", field("failingSince"), Kind.TIME),
+        TableColumn("id", field("webhookId")),
+        TableColumn("url", field("webhookUrl"), Kind.LONG),
+        TableColumn("state", _condition, Kind.STATE),
+        TableColumn("circuit", field("circuit"), Kind.STATE),
+        TableColumn("delivered", field("delivered"), Kind.NUMBER),
+        TableColumn("failed", field("failed"), Kind.NUMBER),
+        TableColumn("waiting", field("pending"), Kind.NUMBER),
+        TableColumn("oldest", field("oldestPendingAt"), Kind.TIME),
+        TableColumn("next", field("nextTryAt"), Kind.TIME, wide=True),
+        TableColumn("failing since", field("failingSince"), Kind.TIME),
     )
     print_list(api.documents("/api/webhook/health"), columns, form=form, none="no webhooks")
 
@@ -99,19 +99,19 @@ def list_deliveries(
         path = f"/api/webhook/{_webhook(api, webhook)}/deliveries/"
         deliveries = api.pages(path, {"state": wanted, "eventId": event}, most=items)
     columns = (
-        *((Column("webhook", field("webhookUrl"), Kind.LONG),) if webhook is None else ()),
-        Column("id", field("id"), is_id=True),
-        Column("state", field("state"), Kind.STATE),
-        Column("action", field("action")),
-        Column(
+        *((TableColumn("webhook", field("webhookUrl"), Kind.LONG),) if webhook is None else ()),
+        TableColumn("id", field("id"), is_id=True),
+        TableColumn("state", field("state"), Kind.STATE),
+        TableColumn("action", field("action")),
+        TableColumn(
             "about", lambda delivery: delivery.get("eventId") or (f"job {delivery.get('jobId')}" if delivery.get("jobId") else None)
         ),
-        Column("age", field("createdAt"), Kind.TIME),
-        Column("tries", lambda delivery: len(delivery.get("attempts") or ()), Kind.NUMBER),
-        Column("next", field("dueAt"), Kind.TIME),
-        Column("finished", field("finishedAt"), Kind.TIME, wide=True),
-        Column("position", field("position"), Kind.NUMBER, wide=True),
-        Column("error", field("error"), Kind.LONG),
+        TableColumn("age", field("createdAt"), Kind.TIME),
+        TableColumn("tries", lambda delivery: len(delivery.get("attempts") or ()), Kind.NUMBER),
+        TableColumn("next", field("dueAt"), Kind.TIME),
+        TableColumn("finished", field("finishedAt"), Kind.TIME, wide=True),
+        TableColumn("position", field("position"), Kind.NUMBER, wide=True),
+        TableColumn("error", field("error"), Kind.LONG),
     )
     print_list(deliveries, columns, form=form, none="no deliveries")
 

@@ -8,21 +8,23 @@ from typing import Any, Final
 import click
 
 from api.cli.command import TEXT, calls_api, form_option, group
-from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, json_line, print_list, print_one
-from api.cli.printable import printable
+from api.cli.output import JSON, NDJSON, Document, Kind, TableColumn, field, json_line, print_list, print_one
 from api.cli.remote.rest_api import RestApi, segment
+from api.cli.terminal_text import printable
 
 _COLUMNS: Final = (
-    Column("name", field("name")),
-    Column("parameters", lambda workflow: [name for name in _properties(workflow) if name in _required(workflow)]),
-    Column("optional", lambda workflow: [name for name in _properties(workflow) if name not in _required(workflow)], wide=True),
-    Column("description", field("description"), Kind.LONG),
+    TableColumn("name", field("name")),
+    TableColumn("parameters", lambda workflow: [name for name in _properties(workflow) if name in _required(workflow)]),
+    TableColumn(
+        "optional", lambda workflow: [name for name in _properties(workflow) if name not in _required(workflow)], wide=True
+    ),
+    TableColumn("description", field("description"), Kind.LONG),
 )
 _PARAMETERS: Final = (
-    Column("parameter", field("name")),
-    Column("type", field("type")),
-    Column("default", field("default")),
-    Column("meaning", field("meaning"), Kind.LONG),
+    TableColumn("parameter", field("name")),
+    TableColumn("type", field("type")),
+    TableColumn("default", field("default")),
+    TableColumn("meaning", field("meaning"), Kind.LONG),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from api.cli.demo.ledger import Ledger, Step
+from api.cli.demo.ledger import DemoRequest, Ledger
 from api.cli.demo.words import CATEGORIES, CHANNELS, FLOW, PEOPLE, PROFILE, ROOMS, TYPES
 from domain.client.roles import Role
 
@@ -16,7 +16,7 @@ _RENDITION: Final = {"height": 360, "width": 640, "bitrate": 250_000, "fps": 10}
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class DemoRecords:
     """The ids of the records by the keys of `words`."""
 
     rooms: dict[str, str]
@@ -32,14 +32,14 @@ async def make_clients(ledger: Ledger) -> Sequence[tuple[str, str]]:
     keys."""
     new_clients = []
     for role in (Role.VIEWER, Role.OPERATOR, Role.AUDITOR, Role.KEYS):
-        step = Step(f"client/{role}", "POST", "/api/client/", {"name": f"demo-{role}", "roles": [role.value]})
+        step = DemoRequest(f"client/{role}", "POST", "/api/client/", {"name": f"demo-{role}", "roles": [role.value]})
         if ledger.find(step.name) is None:
             answer = await ledger.send(step)
             new_clients.append((answer["name"], answer["key"]))
     return new_clients
 
 
-async def make_catalogue(ledger: Ledger) -> Catalogue:
+async def make_catalogue(ledger: Ledger) -> DemoRecords:
     """Create the records in this order, because lists show the oldest first."""
     rooms = {key: {"name": name, "referenceId": f"demo/{key}"} for key, name in ROOMS.items()}
     types = {key: {"name": name, "referenceId": f"demo/{key}", "colour": colour} for key, (name, colour) in TYPES.items()}
@@ -50,7 +50,7 @@ async def make_catalogue(ledger: Ledger) -> Catalogue:
         for key, (name, pattern) in CHANNELS.items()
     }
     profile = {"name": PROFILE, "referenceId": f"demo/{ledger.number}/van", "configurationJson": json.dumps(_van())}
-    return Catalogue(
+    return DemoRecords(
         rooms=await _all(ledger, "room", rooms),
         types=await _all(ledger, "eventtype", types),
         categories=await _all(ledger, "category", categories),
@@ -61,7 +61,7 @@ async def make_catalogue(ledger: Ledger) -> Catalogue:
 
 
 async def _all(ledger: Ledger, path: str, bodies: dict[str, dict[str, Any]]) -> dict[str, str]:
-    steps = [Step(f"{path}/{key}", "POST", f"/api/{path}/", body, by=PEOPLE[0]) for key, body in bodies.items()]
+    steps = [DemoRequest(f"{path}/{key}", "POST", f"/api/{path}/", body, by=PEOPLE[0]) for key, body in bodies.items()]
     return dict(zip(bodies, await ledger.all(steps), strict=True))
 
 

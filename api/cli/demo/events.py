@@ -6,9 +6,9 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
-from api.cli.demo.catalogue import Catalogue
-from api.cli.demo.ledger import Ledger, Step
-from api.cli.demo.schedule import Planned, Schedule, body
+from api.cli.demo.catalogue import DemoRecords
+from api.cli.demo.ledger import DemoRequest, Ledger
+from api.cli.demo.schedule import DemoSchedule, Planned, body
 
 FIRST = "event/live"
 """The step whose Event stores the seed and the time of the loaded demo."""
@@ -23,7 +23,7 @@ def parameters(ledger: Ledger) -> tuple[int, datetime] | None:
     return int(seed), datetime.fromisoformat(around)
 
 
-async def make_events(ledger: Ledger, schedule: Schedule, *, catalogue: Catalogue) -> None:
+async def make_events(ledger: Ledger, schedule: DemoSchedule, *, catalogue: DemoRecords) -> None:
     events = {planned.key: planned for planned in schedule.events()}
     steps = [_addition(planned, schedule, catalogue) for planned in events.values()]
     first = [step for step in steps if step.name == FIRST]
@@ -34,7 +34,7 @@ async def make_events(ledger: Ledger, schedule: Schedule, *, catalogue: Catalogu
     )
 
 
-def _addition(planned: Planned, schedule: Schedule, catalogue: Catalogue) -> Step:
+def _addition(planned: Planned, schedule: DemoSchedule, catalogue: DemoRecords) -> DemoRequest:
     links = {
         "roomId": None if planned.room is None else catalogue.rooms[planned.room],
         "eventTypeId": catalogue.types[planned.type],
@@ -45,30 +45,30 @@ def _addition(planned: Planned, schedule: Schedule, catalogue: Catalogue) -> Ste
     }
     external = f"demo/{schedule.seed}/{schedule.around:%Y-%m-%dT%H:%M}+00:00/{planned.key}"
     values = body(planned, id=schedule.id_of(planned.key), external_id=external, links=links)
-    return Step(f"event/{planned.key}", "POST", "/api/event/", values, by=planned.by, about="event")
+    return DemoRequest(f"event/{planned.key}", "POST", "/api/event/", values, by=planned.by, about="event")
 
 
-def _state(schedule: Schedule, key: str, state: str, *, by: str) -> Step:
-    return Step(f"state/{key}/{state}", "PUT", f"/api/event/state/{schedule.id_of(key)}", {"state": state}, by=by)
+def _state(schedule: DemoSchedule, key: str, state: str, *, by: str) -> DemoRequest:
+    return DemoRequest(f"state/{key}/{state}", "PUT", f"/api/event/state/{schedule.id_of(key)}", {"state": state}, by=by)
 
 
-def _live(schedule: Schedule) -> list[Step]:
+def _live(schedule: DemoSchedule) -> list[DemoRequest]:
     """Return the steps of the live Event, which is first visible in the gallery only, then public."""
     return [
         _state(schedule, "live", "LIVE_UNPUBLISHED", by="tomas.novak"),
         _state(schedule, "live", "LIVE_PUBLISHED", by="anna.keller"),
-        Step("provision", "POST", f"/api/provision/{schedule.id_of('provisioned')}", by="tomas.novak"),
+        DemoRequest("provision", "POST", f"/api/provision/{schedule.id_of('provisioned')}", by="tomas.novak"),
     ]
 
 
-def _rehearsal(schedule: Schedule) -> list[Step]:
+def _rehearsal(schedule: DemoSchedule) -> list[DemoRequest]:
     return [
         _state(schedule, "rehearsal", "LIVE_UNPUBLISHED", by="tomas.novak"),
         _state(schedule, "rehearsal", "STOPPED", by="tomas.novak"),
     ]
 
 
-async def _edit(ledger: Ledger, schedule: Schedule, events: dict[str, Planned]) -> None:
+async def _edit(ledger: Ledger, schedule: DemoSchedule, events: dict[str, Planned]) -> None:
     """Correct titles, move times and move them back, and extend a description."""
     late, overlap = events["late"], events["overlap-2"]
     moved = late.start + timedelta(minutes=15)
@@ -93,11 +93,11 @@ async def _edit(ledger: Ledger, schedule: Schedule, events: dict[str, Planned]) 
     )
 
 
-def _patch(schedule: Schedule, key: str, number: int, values: dict[str, Any], *, by: str) -> Step:
+def _patch(schedule: DemoSchedule, key: str, number: int, values: dict[str, Any], *, by: str) -> DemoRequest:
     changes = [{"op": "replace", "path": f"/{name}", "value": value} for name, value in values.items()]
-    return Step(f"edit/{key}/{number}", "PATCH", f"/api/event/{schedule.id_of(key)}", changes, by=by)
+    return DemoRequest(f"edit/{key}/{number}", "PATCH", f"/api/event/{schedule.id_of(key)}", changes, by=by)
 
 
-async def _in_order(ledger: Ledger, steps: list[Step]) -> None:
+async def _in_order(ledger: Ledger, steps: list[DemoRequest]) -> None:
     for step in steps:
         await ledger.once(step)

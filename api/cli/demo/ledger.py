@@ -21,7 +21,7 @@ JSON_PATCH: Final = {"Content-Type": "application/json-patch+json"}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DemoChange:
     """An event of the log that the demo caused."""
 
     aggregate: str
@@ -32,7 +32,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoRequest:
     """A request that is sent once. `name` identifies it permanently; `by` is the person on whose behalf it is sent; `about` is the
     kind of the aggregate whose id is needed, if the request changes other aggregates too."""
 
@@ -47,7 +47,7 @@ class Step:
 class Ledger:
     """Sends each step once over all starts together."""
 
-    def __init__(self, product: ProductClient, number: int, *, done: dict[str, list[Change]]) -> None:
+    def __init__(self, product: ProductClient, number: int, *, done: dict[str, list[DemoChange]]) -> None:
         self.product = product
         self._number = number
         self._done = done
@@ -58,7 +58,7 @@ class Ledger:
         """Return the ledger of the loaded demo, else an empty one with the next number."""
         added = await product.get(f"/api/audit/client/{CLIENT}/")
         number = 1 + sum(entry["type"] == _RESTORED for entry in added)
-        done: dict[str, list[Change]] = {}
+        done: dict[str, list[DemoChange]] = {}
         for entry in await _entries(product, actor=CLIENT):
             prefix, _, name = entry["transactionId"].partition("/")
             if entry["actor"] == CLIENT and prefix == f"demo-{number}":
@@ -70,22 +70,22 @@ class Ledger:
         return self._number
 
     @property
-    def created(self) -> Sequence[Change]:
+    def created(self) -> Sequence[DemoChange]:
         """The first event of each object that the demo has created, in the order of the log."""
         return [change for entries in self._done.values() for change in entries if change.version == 1 or change.type == _RESTORED]
 
-    def find(self, name: str, *, about: str | None = None) -> Change | None:
+    def find(self, name: str, *, about: str | None = None) -> DemoChange | None:
         """Return the first event of a step that was sent; None if it was not."""
         return next((change for change in self._done.get(name, ()) if about in (None, change.aggregate)), None)
 
-    async def once(self, step: Step) -> str:
+    async def once(self, step: DemoRequest) -> str:
         """Send the step unless it was sent before. Return the id of the object that it is about."""
         if (change := self.find(step.name, about=step.about)) is None:
             await self.send(step)
             change = self.find(step.name, about=step.about)
         return change.id if change is not None else ""
 
-    async def send(self, step: Step) -> Any:
+    async def send(self, step: DemoRequest) -> Any:
         """Send the step, even if it was sent before. Return the answer."""
         transaction = f"demo-{self._number}/{step.name}"
         headers = {"X-Transaction-ID": transaction} | ({} if step.by is None else {"X-Actor": step.by})
@@ -98,7 +98,7 @@ class Ledger:
             self._done[step.name] = entries
         return answer
 
-    async def all(self, steps: Sequence[Step]) -> list[str]:
+    async def all(self, steps: Sequence[DemoRequest]) -> list[str]:
         """Send several steps that do not depend on each other. Return the ids of their objects."""
         return list(await asyncio.gather(*map(self.once, steps)))
 
@@ -114,8 +114,8 @@ async def _entries(product: ProductClient, **query: str) -> list[dict[str, Any]]
         query_of_page = dict(parse_qsl(urlsplit(page["next"]).query))
 
 
-def _change_of(entry: Mapping[str, Any]) -> Change:
-    return Change(entry["aggregate"], entry["id"], entry["version"], entry["type"], entry["data"])
+def _change_of(entry: Mapping[str, Any]) -> DemoChange:
+    return DemoChange(entry["aggregate"], entry["id"], entry["version"], entry["type"], entry["data"])
 
 
 async def wait_for_job(product: ProductClient, job: str, *, pause: float = 0.5) -> Mapping[str, Any]:

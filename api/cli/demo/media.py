@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from api.cli.demo.ledger import Ledger, Step, wait_for_job
-from api.cli.demo.schedule import FILM_LENGTH, Planned, Schedule
+from api.cli.demo.ledger import DemoRequest, Ledger, wait_for_job
+from api.cli.demo.schedule import FILM_LENGTH, DemoSchedule, Planned
 from api.cli.local.media import bring_in, remove_source
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -22,7 +22,7 @@ _SOURCE = "demo-film.mp4"
 _CHAPTERS = (("00:00:00.000", "Opening"), ("00:00:03.000", "The story of the day"), ("00:00:06.000", "Weather"))
 
 
-async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings) -> Sequence[str]:
+async def make_films(ledger: Ledger, schedule: DemoSchedule, *, settings: Settings) -> Sequence[str]:
     """Make the films and wait until all are packaged. Return the ids of their Events in the order of the schedule."""
     planned_events = [planned for planned in schedule.events() if planned.film is not None]
     jobs = [await _ingest(ledger, schedule, settings, planned) for planned in planned_events]
@@ -36,7 +36,7 @@ async def make_films(ledger: Ledger, schedule: Schedule, *, settings: Settings) 
     return events
 
 
-async def _ingest(ledger: Ledger, schedule: Schedule, settings: Settings, planned: Planned) -> str:
+async def _ingest(ledger: Ledger, schedule: DemoSchedule, settings: Settings, planned: Planned) -> str:
     """Return the id of the job that makes the film."""
     name, event = f"ingest/{planned.key}", schedule.id_of(planned.key)
     if (change := ledger.find(name, about="job")) is not None:
@@ -50,7 +50,7 @@ async def _ingest(ledger: Ledger, schedule: Schedule, settings: Settings, planne
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     parameters = {"content_id": event, "file": file, "publish": True, "renditions": [180]}
     job = {"job": {"workflow": "vod_ingest", "priority": 3}, "parameters": parameters}
-    return await ledger.once(Step(name, "POST", "/engine/job", job, by="lucia.ferrari", about="job"))
+    return await ledger.once(DemoRequest(name, "POST", "/engine/job", job, by="lucia.ferrari", about="job"))
 
 
 async def _wait_on_demand(ledger: Ledger, event: str) -> None:
@@ -68,7 +68,7 @@ async def make_pieces(ledger: Ledger, events: Sequence[str]) -> None:
     clip = {"eventId": event, "start": "00:00:02", "end": "00:00:05"}
     await ledger.all(
         [
-            Step(
+            DemoRequest(
                 f"chapter/{number}",
                 "POST",
                 "/api/chapterpoint/",
@@ -89,11 +89,11 @@ async def make_pieces(ledger: Ledger, events: Sequence[str]) -> None:
         await wait_for_job(ledger.product, str(document["jobId"]))
 
 
-def _asset(kind: str, body: Mapping[str, Any], *, by: str) -> Step:
-    return Step(f"asset/{kind}", "POST", f"/api/asset/{kind}/", body, by=by, about="asset")
+def _asset(kind: str, body: Mapping[str, Any], *, by: str) -> DemoRequest:
+    return DemoRequest(f"asset/{kind}", "POST", f"/api/asset/{kind}/", body, by=by, about="asset")
 
 
-async def make_composition(ledger: Ledger, schedule: Schedule, *, events: Sequence[str]) -> None:
+async def make_composition(ledger: Ledger, schedule: DemoSchedule, *, events: Sequence[str]) -> None:
     """Compose a film of parts of the other films."""
     items = [{"type": "EVENT", "value": event, "properties": {"start": "00:00:01", "end": "00:00:04"}} for event in events[:2]]
     event = {
@@ -102,7 +102,7 @@ async def make_composition(ledger: Ledger, schedule: Schedule, *, events: Sequen
         "externalId": f"demo/{schedule.seed}/composition",
     }
     body = {"event": event, "playlist": {"name": "The week", "items": items}}
-    await ledger.once(Step("composition", "POST", "/api/compose/", body, by="lucia.ferrari"))
+    await ledger.once(DemoRequest("composition", "POST", "/api/compose/", body, by="lucia.ferrari"))
 
 
 LOOKS: Final = (

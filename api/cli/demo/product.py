@@ -15,7 +15,7 @@ _SECONDS: Final = 60.0
 _SHOWN: Final = 300
 
 
-class Refused(StartError):
+class RequestRefused(StartError):
     """Raised when the API refuses a request of the demo."""
 
     def __init__(self, request: str, status: int, answer: str) -> None:
@@ -49,13 +49,13 @@ class ProductClient:
         query: Mapping[str, str | int] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the JSON of the answer; None for an empty one. Raise `Refused`, and `StartError` if there is no answer."""
+        """Return the JSON of the answer; None for an empty one. Raise `RequestRefused`, and `StartError` if there is no answer."""
         try:
             async with self._session.request(
                 method, path, json=body, params=query, headers=headers, allow_redirects=False
             ) as answer:
                 if not 200 <= answer.status < 300:
-                    raise Refused(f"{method} {path}", answer.status, _reason(await answer.text()))
+                    raise RequestRefused(f"{method} {path}", answer.status, _reason(await answer.text()))
                 return await answer.json(content_type=None) if answer.status != 204 else None
         except (aiohttp.ClientError, TimeoutError) as fault:
             raise StartError(

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from api.cli.demo.ledger import Ledger, Step
-from api.cli.demo.product import Refused
+from api.cli.demo.ledger import DemoRequest, Ledger
+from api.cli.demo.product import RequestRefused
 from api.cli.run.home import PUBLISHED
 from api.wiring.settings import Settings
 from domain.kernel.clock import iso, system_clock
@@ -23,13 +23,13 @@ _NOBODY: Final = "https://{}.broadcast.invalid"
 
 async def make_webhook(ledger: Ledger) -> str:
     address = {"webhookUrl": f"{_NOBODY.format('hooks')}/medialedger"}
-    return await ledger.once(Step("webhook", "POST", "/api/webhook/", address, by="tomas.novak"))
+    return await ledger.once(DemoRequest("webhook", "POST", "/api/webhook/", address, by="tomas.novak"))
 
 
 async def set_webhook(ledger: Ledger, webhook: str, *, on: bool) -> None:
     """Switch the webhook off or on. The notifications in between are failed deliveries, which can be sent again."""
     name, by, at = ("on", "anna.keller", None) if on else ("off", "tomas.novak", iso(system_clock()))
-    await ledger.once(Step(f"webhook/{name}", "PUT", f"/api/webhook/{webhook}", {"disabledAt": at}, by=by))
+    await ledger.once(DemoRequest(f"webhook/{name}", "PUT", f"/api/webhook/{webhook}", {"disabledAt": at}, by=by))
 
 
 async def make_publications(ledger: Ledger, film: str, *, settings: Settings) -> str:
@@ -40,17 +40,17 @@ async def make_publications(ledger: Ledger, film: str, *, settings: Settings) ->
     await _publish(ledger, film, server)
     try:
         folder = await _destination(ledger, "folder", "Archive share", "FILESYSTEM", {"path": FOLDER})
-    except Refused as refusal:
+    except RequestRefused as refusal:
         return f"no film was published to a folder: {refusal}"
     await asyncio.to_thread(_make_folder, published_root(settings))
-    await ledger.once(Step(f"activate/{folder}", "PUT", f"/api/media/destination/activate/{folder}", by="tomas.novak"))
+    await ledger.once(DemoRequest(f"activate/{folder}", "PUT", f"/api/media/destination/activate/{folder}", by="tomas.novak"))
     await _publish(ledger, film, folder)
     return ""
 
 
 async def _destination(ledger: Ledger, key: str, name: str, target: str, configuration: dict[str, str]) -> str:
     body = {"name": name, "target": target, "destinationJson": json.dumps(configuration)}
-    return await ledger.once(Step(f"destination/{key}", "POST", "/api/media/destination/", body, by="tomas.novak"))
+    return await ledger.once(DemoRequest(f"destination/{key}", "POST", "/api/media/destination/", body, by="tomas.novak"))
 
 
 async def _publish(ledger: Ledger, film: str, destination: str) -> None:
@@ -61,7 +61,9 @@ async def _publish(ledger: Ledger, film: str, destination: str) -> None:
     name = f"publication/{destination}"
     if ledger.find(name) is not None:
         return
-    publication = await ledger.once(Step(name, "POST", "/api/media/vodpublication/", body, by="anna.keller", about="publication"))
+    publication = await ledger.once(
+        DemoRequest(name, "POST", "/api/media/vodpublication/", body, by="anna.keller", about="publication")
+    )
     while True:
         document = await ledger.product.get(f"/api/vodpublications/{publication}", destinationId=destination)
         if document["publicationStateString"] != "Processing":

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from api.cli.demo.ledger import Change, Ledger, Step, wait_for_job
-from api.cli.demo.product import Refused
+from api.cli.demo.ledger import DemoChange, DemoRequest, Ledger, wait_for_job
+from api.cli.demo.product import RequestRefused
 from api.cli.demo.publishing import FOLDER, published_root
 from api.wiring.settings import Settings
 from workers.job import folders
@@ -66,13 +66,13 @@ async def _break_jobs(ledger: Ledger, jobs: Sequence[str]) -> int:
     for job in jobs:
         try:
             document = await ledger.product.get(f"/engine/jobs/{job}")
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status in _GONE:
                 continue
             raise
         count += 1
         if document["queue_state"] not in _AT_REST:
-            await ledger.send(Step(f"removed/job/{job}", "PUT", f"/engine/job/{job}", {"queue_state": "BROKEN"}))
+            await ledger.send(DemoRequest(f"removed/job/{job}", "PUT", f"/engine/job/{job}", {"queue_state": "BROKEN"}))
             await wait_for_job(ledger.product, job)
     return count
 
@@ -81,17 +81,17 @@ async def _take_off_air(ledger: Ledger, events: Sequence[str]) -> None:
     for event in events:
         document = await ledger.product.get(f"/api/event/{event}")
         if document is not None and document["stateString"].startswith("LIVE_"):
-            await ledger.send(Step(f"removed/stop/{event}", "PUT", f"/api/event/forcestop/{event}"))
+            await ledger.send(DemoRequest(f"removed/stop/{event}", "PUT", f"/api/event/forcestop/{event}"))
 
 
-async def _remove(ledger: Ledger, change: Change) -> str | None:
+async def _remove(ledger: Ledger, change: DemoChange) -> str | None:
     """Delete an object. Return why it still exists; None if it is gone. If the product cannot reach the published file, for example
     because only `up --demo` configures the folder, the publication is removed without it."""
-    step = Step(f"removed/{change.aggregate}/{change.id}", "DELETE", _PATHS[change.aggregate].format(change.id))
+    step = DemoRequest(f"removed/{change.aggregate}/{change.id}", "DELETE", _PATHS[change.aggregate].format(change.id))
     for _ in range(_TIMES):
         try:
             await ledger.send(step)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.status in _GONE:
                 return None
             reason = str(refusal)
@@ -108,7 +108,7 @@ async def _remove(ledger: Ledger, change: Change) -> str | None:
     return reason
 
 
-def _remove_files(settings: Settings, created: Sequence[Change]) -> None:
+def _remove_files(settings: Settings, created: Sequence[DemoChange]) -> None:
     """Delete the files of the demo's Events and publications if they are on this machine."""
     if isinstance(settings.media_root, Path):
         for change in created:

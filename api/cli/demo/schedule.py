@@ -39,7 +39,7 @@ class Planned:
     """The look of its film; None if it has none."""
 
 
-class Schedule:
+class DemoSchedule:
     """The Events of the demo. `number` is that of the ledger, so that ids of a removed demo are not used again."""
 
     def __init__(self, seed: int, around: datetime, *, number: int, films: int = 0) -> None:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from api.cli.command import NOT_WHOLE
 from api.cli.output import show_event_count
-from api.cli.printable import printable
 from api.cli.run.core import open_vault
 from api.cli.run.database import first_line, open_database
+from api.cli.terminal_text import printable
 from api.wiring.catalogue import catalogue, views
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -29,11 +29,11 @@ from projections.audit.chain import LogDamaged
 from projections.audit.checkpoint import NoCheckpoint
 from projections.audit.checkpoint_keys import PUBLIC_KEYS
 from projections.audit.checkpoints import Checkpoints, StoredAnchor, StoredCheckpoint
-from projections.audit.kept_checkpoint import last_note
 from projections.audit.log_export import ExportSelection, export_log, export_stream
 from projections.audit.partition_file import FileDamaged, verify_file
 from projections.audit.replay import Replay, Replayed
 from projections.audit.sealing import Sealed, seal
+from projections.audit.stored_checkpoint import last_note
 from projections.audit.stored_log import StoredLog
 from projections.audit.verify import Extent, verify
 

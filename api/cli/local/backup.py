@@ -15,9 +15,9 @@ from psycopg import sql
 from api.cli import shell
 from api.cli.command import NOT_WHOLE
 from api.cli.output import end_line, show_bytes, show_event_count
-from api.cli.printable import printable
-from api.cli.run.database import Database, check_owner, first_line, open_database
+from api.cli.run.database import DatabaseAccess, check_owner, first_line, open_database
 from api.cli.run.home import create_home
+from api.cli.terminal_text import printable
 from api.kernel.version import product_version
 from api.wiring.core import Core, core, prepare
 from api.wiring.quiet import order_quiet
@@ -194,7 +194,7 @@ def _check_home(manifest: Manifest, home: Path) -> None:
         raise StartError(f"{home} has {shown(free)} free; the database needs {shown(needed)}")
 
 
-def _restore(archive: Archive, database: Database, settings: Settings) -> None:
+def _restore(archive: Archive, database: DatabaseAccess, settings: Settings) -> None:
     """Restore as the owner of the tables. The product's login gets none of the rights that it had in the backed-up database."""
     with psycopg.connect(database.owner, autocommit=True) as connection:
         row = connection.execute(_OWN_TABLES).fetchone()
@@ -221,7 +221,7 @@ def _create_role(connection: psycopg.Connection[tuple[object, ...]], name: str) 
         raise BackupError(f"the role {name} does not exist, and this database user may not create it") from None
 
 
-def _revoke_all(database: Database) -> None:
+def _revoke_all(database: DatabaseAccess) -> None:
     """Revoke all direct grants of the product's login; it keeps those of the application's role."""
     with psycopg.connect(database.url) as product:
         login = product.execute("SELECT session_user").fetchone()

@@ -10,8 +10,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from api.cli.output import print_document
-from api.cli.printable import aligned, printable
 from api.cli.run.core import named_record, open_vault
+from api.cli.terminal_text import aligned, printable
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from api.wiring.origin import own_origin

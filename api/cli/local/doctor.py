@@ -30,7 +30,7 @@ from api.wiring.settings import Settings
 from api.wiring.settings_checks import cookie_problem
 from api.wiring.startup import LOST_KEY
 from domain.kernel.clock import system_clock
-from projections.kernel.database.connection import Connection, limited
+from projections.kernel.database.connection import Connection, with_limits
 from projections.kernel.sizes import shown
 from projections.vault.master_keys import UNREADABLE
 from workers.adapters.embedded_postgres import EmbeddedPostgres
@@ -161,7 +161,7 @@ async def _database(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("database", f"{state}, `medialedger up` starts it")
         return
     try:
-        address = limited(url or embedded.logins()[0])
+        address = with_limits(url or embedded.logins()[0])
         async with asyncio.timeout(_SECONDS), await Connection.connect(address, autocommit=True) as connection:
             row = await (await connection.execute(_STATE)).fetchone()
             applied = await _applied_migrations(connection)

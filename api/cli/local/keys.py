@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from api.cli import shell
-from api.cli.printable import printable
 from api.cli.run.core import open_vault
 from api.cli.run.database import check_owner, open_database
 from api.cli.shell import confirm
+from api.cli.terminal_text import printable
 from api.speke.cpix.errors import SpekeError
 from api.speke.cpix.request import dry_run
 from api.speke.key_document import InvalidKeyDocument, document_of, keys_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from api.cli.remote.jobs import INTERVAL, job_state, submit, watch
 from api.cli.remote.rest_api import RestApi
-from api.cli.run.running import settings_of_process
+from api.cli.run.runner import settings_of_process
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from api.cli.output import Column, Document, Kind, field, print_list, show_event_count
-from api.cli.run.database import Database, check_owner, open_database
+from api.cli.output import Document, Kind, TableColumn, field, print_list, show_event_count
+from api.cli.run.database import DatabaseAccess, check_owner, open_database
 from api.wiring.core import prepare
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -38,7 +38,7 @@ async def export_partition(settings: Settings, first: int, *, path: Path) -> Non
 async def _on_log(settings: Settings, work: Callable[[StoredLog], None], *, seals: bool = False) -> None:
     """Work as the owner of the tables: the running product may neither create seals nor read partitions."""
 
-    def run(database: Database) -> None:
+    def run(database: DatabaseAccess) -> None:
         if seals:
             check_owner(database)
         with StoredLog.connected(database.owner, purpose="log") as stored:
@@ -69,16 +69,16 @@ def _document(partition: LogPartition) -> Document:
 
 
 _COLUMNS = (
-    Column("first", field("first"), Kind.NUMBER),
-    Column("last", field("last"), Kind.NUMBER),
-    Column("events", field("events"), Kind.NUMBER),
-    Column("table bytes", field("tableBytes"), Kind.NUMBER),
-    Column("index bytes", field("indexBytes"), Kind.NUMBER),
-    Column("begins", field("beginsAt"), Kind.TIME),
-    Column("ends", field("endsAt"), Kind.TIME),
-    Column("state", field("state"), Kind.STATE),
-    Column("sealed", field("sealedAt"), Kind.TIME, wide=True),
-    Column("chain hash", field("chainHash"), Kind.LONG),
+    TableColumn("first", field("first"), Kind.NUMBER),
+    TableColumn("last", field("last"), Kind.NUMBER),
+    TableColumn("events", field("events"), Kind.NUMBER),
+    TableColumn("table bytes", field("tableBytes"), Kind.NUMBER),
+    TableColumn("index bytes", field("indexBytes"), Kind.NUMBER),
+    TableColumn("begins", field("beginsAt"), Kind.TIME),
+    TableColumn("ends", field("endsAt"), Kind.TIME),
+    TableColumn("state", field("state"), Kind.STATE),
+    TableColumn("sealed", field("sealedAt"), Kind.TIME, wide=True),
+    TableColumn("chain hash", field("chainHash"), Kind.LONG),
 )
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from api.cli.output import print_document
-from api.cli.printable import aligned, printable
 from api.cli.remote.jobs import job_state, progress_text
 from api.cli.run.core import open_core
+from api.cli.terminal_text import aligned, printable
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.asset.times import from_start, written
@@ -122,7 +122,7 @@ class _Playlist:
             "items": [self._entry(entry) for entry in self._entries],
         }
 
-    def _entry(self, entry: Entry) -> dict[str, Any]:
+    def _entry(self, entry: ListedItem) -> dict[str, Any]:
         source = self._sources.get(event_of(entry.item) or self._event.id)
         return {
             "type": entry.item.type.name,
@@ -155,7 +155,7 @@ _ZERO: Final = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class PlaylistBreak:
     """A break of an item. `at` is its time in the film; None if it is not known."""
 
     at: timedelta | None
@@ -163,29 +163,31 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedItem:
     """An item. `at` is the time in the film when it begins, `length` its length; None if it is not known."""
 
     item: Item
     at: timedelta | None
     length: timedelta | None
-    breaks: Sequence[Break]
+    breaks: Sequence[PlaylistBreak]
 
 
-def time_line(playlist: Playlist, *, durations: Mapping[UUID, float]) -> list[Entry]:
+def time_line(playlist: Playlist, *, durations: Mapping[UUID, float]) -> list[ListedItem]:
     """Return the entries of a playlist. `durations` are the lengths of the films of Events, in seconds. No time is known after an
     item of unknown length."""
-    entries, at = list[Entry](), _ZERO if playlist.items else None
+    entries, at = list[ListedItem](), _ZERO if playlist.items else None
     for item in playlist.items:
         event = event_of(item)
         length = _length(item, None if event is None else durations.get(event))
-        breaks = [Break(_sum(at, _between(item.start or NO_TIME, marker.start_at)), marker) for marker in item.markers or ()]
-        entries.append(Entry(item, at, length, breaks))
+        breaks = [
+            PlaylistBreak(_sum(at, _between(item.start or NO_TIME, marker.start_at)), marker) for marker in item.markers or ()
+        ]
+        entries.append(ListedItem(item, at, length, breaks))
         at = _sum(at, length)
     return entries
 
 
-def bar(entry: Entry, *, whole: timedelta | None) -> str:
+def bar(entry: ListedItem, *, whole: timedelta | None) -> str:
     """Return a bar that shows the position of the item in the film, at least one character wide; empty if it is not known."""
     if whole is None or whole <= _ZERO or entry.at is None or entry.length is None:
         return ""
@@ -194,7 +196,7 @@ def bar(entry: Entry, *, whole: timedelta | None) -> str:
     return " " * first + "#" * (last - first) + " " * (_WIDTH - last)
 
 
-def whole_length(entries: Sequence[Entry]) -> timedelta | None:
+def whole_length(entries: Sequence[ListedItem]) -> timedelta | None:
     return _sum(entries[-1].at, entries[-1].length) if entries else None
 
 

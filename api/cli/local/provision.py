@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, print_list, print_one
-from api.cli.printable import printable_lines
+from api.cli.output import JSON, NDJSON, Document, Kind, TableColumn, field, print_list, print_one
 from api.cli.run.core import open_vault
+from api.cli.terminal_text import printable_lines
 from api.wiring.assembly import services_of
 from api.wiring.container import Container
 from api.wiring.quiet import quiet_mode
@@ -84,13 +84,13 @@ def _resources_up(document: Document) -> str:
 
 
 _COLUMNS: Final = (
-    Column("event", field("eventId")),
-    Column("state", field("stateString"), Kind.STATE),
-    Column("waits for", field("waitsFor")),
-    Column("since", field("changedAt"), Kind.TIME),
-    Column("up", _resources_up),
-    Column("key", field("infrastructureKey")),
-    Column("reason", field("reason"), Kind.LONG),
+    TableColumn("event", field("eventId")),
+    TableColumn("state", field("stateString"), Kind.STATE),
+    TableColumn("waits for", field("waitsFor")),
+    TableColumn("since", field("changedAt"), Kind.TIME),
+    TableColumn("up", _resources_up),
+    TableColumn("key", field("infrastructureKey")),
+    TableColumn("reason", field("reason"), Kind.LONG),
 )
 
 

@@ -8,10 +8,10 @@ from datetime import datetime
 import psycopg
 
 from api.cli.command import NOT_UP_TO_DATE
-from api.cli.output import TABLE, WIDE, Column, Kind, field, print_list, show_event_count
-from api.cli.printable import printable
+from api.cli.output import TABLE, WIDE, Kind, TableColumn, field, print_list, show_event_count
 from api.cli.run.database import attach_database, check_owner, open_database
-from api.cli.run.running import set_up_log
+from api.cli.run.runner import set_up_log
+from api.cli.terminal_text import printable
 from api.wiring.catalogue import catalogue, migrations, views
 from api.wiring.core import finish, prepare
 from api.wiring.settings import Settings
@@ -94,16 +94,16 @@ async def _print_views(database: Database, *, form: str) -> None:
         for view in views().all
     ]
     columns = (
-        Column("view", field("name")),
-        Column("version", field("version"), Kind.NUMBER),
-        Column(
+        TableColumn("view", field("name")),
+        TableColumn("version", field("version"), Kind.NUMBER),
+        TableColumn(
             "next version",
             lambda document: document["newVersion"] if document["newVersion"] != document["version"] else None,
             Kind.NUMBER,
         ),
-        Column("at position", field("head"), Kind.NUMBER),
-        Column("built", field("builtAt"), Kind.TIME),
-        Column("kinds", field("kinds"), Kind.LONG),
+        TableColumn("at position", field("head"), Kind.NUMBER),
+        TableColumn("built", field("builtAt"), Kind.TIME),
+        TableColumn("kinds", field("kinds"), Kind.LONG),
     )
     print_list(documents, columns, form=form, none="no views")
 
@@ -119,12 +119,12 @@ async def _rebuild(database: Database, name: str, *, role: str | None) -> None:
 
 
 _COLUMNS = (
-    Column("build", field("build"), Kind.NUMBER),
-    Column("host", field("host")),
-    Column("process", field("pid"), Kind.NUMBER),
-    Column("since", field("startedAt"), Kind.TIME),
-    Column("last seen", lambda process: f"{process['seenSecondsAgo']} s ago"),
-    Column("master keys", lambda process: ", ".join(process["masterKeys"] or ()), wide=True),
+    TableColumn("build", field("build"), Kind.NUMBER),
+    TableColumn("host", field("host")),
+    TableColumn("process", field("pid"), Kind.NUMBER),
+    TableColumn("since", field("startedAt"), Kind.TIME),
+    TableColumn("last seen", lambda process: f"{process['seenSecondsAgo']} s ago"),
+    TableColumn("master keys", lambda process: ", ".join(process["masterKeys"] or ()), wide=True),
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from api.cli import shell
-from api.cli.output import Column, Document, Kind, field, print_list
+from api.cli.output import Document, Kind, TableColumn, field, print_list
 from api.cli.run.core import open_core
 from api.cli.shell import confirm
 from api.wiring.catalogue import RECORDS
@@ -116,15 +116,15 @@ def _document(row: SessionRow) -> Mapping[str, Any]:
 
 
 _COLUMNS = (
-    Column("kind", field("kind")),
-    Column("key", field("key"), is_id=True),
-    Column("owner", field("owner"), is_id=True),
-    Column("session", field("session"), Kind.NUMBER),
-    Column("state", field("state"), Kind.STATE),
-    Column("since", field("startedAt"), Kind.TIME),
-    Column("restarts", field("restarts"), Kind.NUMBER),
-    Column("host", field("host")),
-    Column("sent", _sent_bytes),
-    Column("on the air", _on_screen),
-    Column("reason", field("reason"), Kind.LONG),
+    TableColumn("kind", field("kind")),
+    TableColumn("key", field("key"), is_id=True),
+    TableColumn("owner", field("owner"), is_id=True),
+    TableColumn("session", field("session"), Kind.NUMBER),
+    TableColumn("state", field("state"), Kind.STATE),
+    TableColumn("since", field("startedAt"), Kind.TIME),
+    TableColumn("restarts", field("restarts"), Kind.NUMBER),
+    TableColumn("host", field("host")),
+    TableColumn("sent", _sent_bytes),
+    TableColumn("on the air", _on_screen),
+    TableColumn("reason", field("reason"), Kind.LONG),
 )

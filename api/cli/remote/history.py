@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from api.cli.output import JSON, NDJSON, Column, Document, Kind, field, json_line, json_text, print_list
-from api.cli.printable import printable
+from api.cli.output import JSON, NDJSON, Document, Kind, TableColumn, field, json_line, json_text, print_list
 from api.cli.remote.rest_api import RestApi
+from api.cli.terminal_text import printable
 
 
 def print_entries(entries: Iterable[Document], *, form: str) -> None:
@@ -27,13 +27,13 @@ def print_diff(api: RestApi, path: str, *, since: str, until: str | None, form: 
         return
     changes = document.get("changes")
     columns = (
-        Column("field", field("field")),
-        Column("before", field("before"), Kind.LONG),
-        Column("after", field("after"), Kind.LONG),
-        Column("by", author),
-        Column("when", field("recordedAt"), Kind.TIME),
-        Column("version", field("version"), Kind.NUMBER, wide=True),
-        Column("transaction", field("transactionId"), wide=True),
+        TableColumn("field", field("field")),
+        TableColumn("before", field("before"), Kind.LONG),
+        TableColumn("after", field("after"), Kind.LONG),
+        TableColumn("by", author),
+        TableColumn("when", field("recordedAt"), Kind.TIME),
+        TableColumn("version", field("version"), Kind.NUMBER, wide=True),
+        TableColumn("transaction", field("transactionId"), wide=True),
     )
     listed = [change for change in changes if isinstance(change, dict)] if isinstance(changes, list) else []
     print_list(listed, columns, form=form, none="no differences")

@@ -12,8 +12,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Final
 from urllib.parse import urlsplit
 
-from api.cli.printable import printable
 from api.cli.remote.rest_api import MOST, Answer, ApiError, RestApi
+from api.cli.terminal_text import printable
 from api.kernel.version import product_version
 from api.wiring.startup import StartError
 

@@ -15,7 +15,7 @@ from api.cli import shell
 from api.cli.remote.rest_api import Answer, RestApi
 from api.cli.run.database import open_database
 from api.cli.run.home import create_home
-from api.cli.run.running import EXPECTED_ERRORS, settings_of_process
+from api.cli.run.runner import EXPECTED_ERRORS, settings_of_process
 from api.http.request import Caller
 from api.kernel.auth import Role
 from api.wiring.product import Product, build

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
-from api.cli.printable import printable
 from api.cli.remote.rest_api import ApiError, RestApi
+from api.cli.terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from api.cli.printable import printable
+from api.cli.terminal_text import printable
 from api.wiring.startup import StartError
 
 Query = Mapping[str, Any]

@@ -19,7 +19,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.kernel.background_task import start_forever
 from projections.kernel.database.availability import REMINDER
-from projections.kernel.database.connection import Connection, limited
+from projections.kernel.database.connection import Connection, with_limits
 from projections.kernel.database.pooler import shares_sessions
 from projections.kernel.schema.builds import BUILD, check_build
 from projections.kernel.schema.migrate import may_migrate
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class DatabaseAccess:
     """A database that accepts connections. `url` is for the running product, `owner` for migrations and maintenance; with a single
     login they are equal. They contain passwords and must not be shown; `label` is for people. `may_migrate` is True if the user of
     `url` may change the schema."""
@@ -56,11 +56,11 @@ class Database:
     may_migrate: bool
 
 
-OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[Database]]
+OpenDatabase = Callable[[Settings], AbstractAsyncContextManager[DatabaseAccess]]
 
 
 @asynccontextmanager
-async def start_database(settings: Settings) -> AsyncIterator[Database]:
+async def start_database(settings: Settings) -> AsyncIterator[DatabaseAccess]:
     """Yield the database for `up`, which holds the lock of the home: the external database, else the embedded server, which runs
     during the block."""
     if settings.database_url is not None:
@@ -82,7 +82,7 @@ async def start_database(settings: Settings) -> AsyncIterator[Database]:
 
 
 @asynccontextmanager
-async def attach_database(settings: Settings, *, make: bool = False) -> AsyncIterator[Database]:
+async def attach_database(settings: Settings, *, make: bool = False) -> AsyncIterator[DatabaseAccess]:
     """Yield the database for a process that runs next to `up`: the external database, else the embedded server that `up` starts and
     stops. Raise `StartError` if it does not hold a medialedger, unless `make` is set."""
     if settings.database_url is not None:
@@ -95,7 +95,7 @@ async def attach_database(settings: Settings, *, make: bool = False) -> AsyncIte
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, make: bool = False) -> AsyncIterator[Database]:
+async def open_database(settings: Settings, *, make: bool = False) -> AsyncIterator[DatabaseAccess]:
     """Yield the database for a short command: a running one, else the embedded server, started for this command. Raise `StartError`
     if the database is missing or empty, unless `make` is set."""
     embedded = EmbeddedPostgres(settings.home)
@@ -133,16 +133,16 @@ async def _check_holds_medialedger(url: str, *, place: str) -> None:
             raise StartError(f"{first_line(error)}: run `medialedger migrate` with MEDIALEDGER_OWNER_DATABASE_URL") from None
 
 
-async def _external(settings: Settings) -> Database:
+async def _external(settings: Settings) -> DatabaseAccess:
     assert settings.database_url is not None, "the callers check this"
     product, owner = settings.database_url.get_secret_value(), settings.owner_database_url
     return await _check_logins(DatabaseUrls(product, product if owner is None else owner.get_secret_value()), kind=_EXTERNAL)
 
 
-async def _check_logins(logins: DatabaseUrls, *, kind: str) -> Database:
+async def _check_logins(logins: DatabaseUrls, *, kind: str) -> DatabaseAccess:
     """Connect once with each login, so that a wrong address or password is reported here in one line."""
     try:
-        url, owner = map(limited, logins)
+        url, owner = map(with_limits, logins)
         async with await Connection.connect(url, autocommit=True) as connection:
             version = connection.info.server_version
             shared = await shares_sessions(connection, url)
@@ -159,16 +159,16 @@ async def _check_logins(logins: DatabaseUrls, *, kind: str) -> Database:
             "the database is reached through a pooler that shares sessions (transaction mode); use its session mode, or connect to "
             "PostgreSQL itself"
         )
-    return Database(url, owner, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}", powerful)
+    return DatabaseAccess(url, owner, f"PostgreSQL {version // 10_000}.{version % 10_000}, {kind}", powerful)
 
 
-def check_owner(database: Database) -> None:
+def check_owner(database: DatabaseAccess) -> None:
     """Raise `StartError` unless the command has the rights of the tables' owner."""
     if database.owner == database.url and not database.may_migrate:
         raise StartError("the database user does not own the tables; set MEDIALEDGER_OWNER_DATABASE_URL")
 
 
-def warn_of_rights(database: Database) -> None:
+def warn_of_rights(database: DatabaseAccess) -> None:
     """Log a warning if the product's login may change the schema. It is called once at the start of the product."""
     if database.may_migrate:
         logger.warning(
@@ -184,7 +184,7 @@ def first_line(error: Exception) -> str:
     return reason.removeprefix("connection failed: ")
 
 
-async def check_connections(database: Database, settings: Settings, *, processes: int) -> None:
+async def check_connections(database: DatabaseAccess, settings: Settings, *, processes: int) -> None:
     """Raise `StartError` unless this many processes, and one more during a restart, can get their connections."""
     needed, allowed = _connections_of_a_process(settings) * (processes + 1), await _max_connections(database)
     if needed > allowed:

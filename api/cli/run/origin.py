@@ -9,9 +9,9 @@ from functools import partial
 
 from api.cli.run.home import create_home
 from api.cli.run.limits import raise_descriptor_limit
-from api.cli.run.ready import print_status
 from api.cli.run.serving import run_product
 from api.cli.run.sockets import bound_sockets
+from api.cli.run.startup_text import print_status
 from api.cli.run.stop_signals import StopSignals
 from api.cli.shell import confirm
 from api.kernel.version import product_version

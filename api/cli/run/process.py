@@ -17,8 +17,8 @@ from prometheus_client import CollectorRegistry
 
 from api.cli.run.database import attach_database
 from api.cli.run.limits import collect_seldom, raise_descriptor_limit, return_large_memory
-from api.cli.run.process_channel import Channel, ChannelClosed
-from api.cli.run.running import EXPECTED_ERRORS, set_up_log
+from api.cli.run.process_channel import ChannelClosed, ProcessChannel
+from api.cli.run.runner import EXPECTED_ERRORS, set_up_log
 from api.cli.run.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
 from api.wiring.settings import Settings
@@ -36,7 +36,7 @@ _PRELOADED: Final[Mapping[str, Sequence[str]]] = {
 _SECONDS: Final = 2.0
 
 
-class Link:
+class SupervisorLink:
     """The connection to the supervisor, and through it to the other processes. It also takes seats, which the supervisor counts for
     all processes."""
 
@@ -47,10 +47,10 @@ class Link:
         self.retire = asyncio.Event()
         self.complete = False
         notices = {"retire": lambda _: self.retire.set(), "complete": self._set_complete}
-        self._channel = Channel(answers={"metrics": self._own}, notices=notices)
+        self._channel = ProcessChannel(answers={"metrics": self._own}, notices=notices)
 
     @property
-    def seats(self) -> Link:
+    def seats(self) -> SupervisorLink:
         return self
 
     async def connect(self, end: socket.socket) -> None:
@@ -95,7 +95,7 @@ class Link:
 async def _run(start: ProcessStart, settings: Settings) -> int:
     channel, shared, *sockets = start.descriptors
     order = start.order
-    link = Link(processes=order["processes"], per_second=settings.speke_rate)
+    link = SupervisorLink(processes=order["processes"], per_second=settings.speke_rate)
     changes = ClientChanges(shared, cell=order["cell"])
     with StopSignals() as signals:
         await link.connect(socket.socket(fileno=channel))
@@ -117,7 +117,7 @@ async def _api(
     roles: Sequence[str],
     settings: Settings,
     *,
-    link: Link,
+    link: SupervisorLink,
     signals: StopSignals,
     changes: ClientChanges,
     sockets: list[socket.socket],
@@ -137,7 +137,9 @@ async def _api(
         await run_product(product, sockets, signals=signals, seconds=settings.shutdown_seconds, listening=ready, retire=link.retire)
 
 
-async def _workers(roles: Sequence[str], settings: Settings, *, link: Link, signals: StopSignals, changes: ClientChanges) -> None:
+async def _workers(
+    roles: Sequence[str], settings: Settings, *, link: SupervisorLink, signals: StopSignals, changes: ClientChanges
+) -> None:
     from api.cli.run.workers import work
 
     def ready(registry: CollectorRegistry, names: Sequence[str]) -> None:

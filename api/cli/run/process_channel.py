@@ -24,7 +24,7 @@ class ChannelClosed(Exception):
     """Raised when the other end has closed, so that no answer will come."""
 
 
-class Channel:
+class ProcessChannel:
     """An end of a channel. `answers` and `notices` handle the questions and notices of the other end, by name."""
 
     def __init__(self, *, answers: Mapping[str, Answer], notices: Mapping[str, Notice]) -> None:

@@ -14,8 +14,8 @@ import uvicorn
 
 from api.cli.run.database import OpenDatabase, warn_of_rights
 from api.cli.run.limits import raise_descriptor_limit, return_large_memory, tune_garbage_collector
-from api.cli.run.ready import print_ready, print_status
 from api.cli.run.sockets import bound_sockets, with_duplicates
+from api.cli.run.startup_text import print_ready, print_status
 from api.cli.run.stop_signals import StopSignals
 from api.guards.connection import GuardedConfig
 from api.guards.limits import Connections

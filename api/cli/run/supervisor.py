@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from api.cli.run.database import OpenDatabase, check_connections, warn_of_rights
 from api.cli.run.metrics_port import metrics_port, metrics_summary
-from api.cli.run.process_channel import Channel, ChannelClosed
-from api.cli.run.ready import print_ready, print_status, working_text
+from api.cli.run.process_channel import ChannelClosed, ProcessChannel
 from api.cli.run.serving import Ready, no_further_step
 from api.cli.run.sockets import bound_sockets
+from api.cli.run.startup_text import print_ready, print_status, working_text
 from api.cli.run.stop_signals import StopSignals
 from api.guards.limits import ConnectionLimits
 from api.guards.seats import OwnSeats
@@ -31,7 +31,7 @@ from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from projections.client.changes import MOST_PROCESSES, SIZE
 from projections.kernel.background_task import start_forever, start_task
-from workers.kernel.forked import ForkedProcess, ForkServer
+from workers.kernel.fork_client import ForkedProcess, ForkServer
 from workers.ports.provisioners import HALT_SECONDS
 
 _PATIENCE: Final = 15
@@ -62,8 +62,8 @@ async def supervise(
         shared = Shared(api + workers, per_second=settings.speke_rate, settings=settings.decided)
         stack.callback(shared.close)
         places = [
-            *(Place("api", number + 1, () if workers else roles, sockets) for number, sockets in enumerate(copies)),
-            *(Place("workers", number + 1, roles) for number in range(workers)),
+            *(ProcessPlace("api", number + 1, () if workers else roles, sockets) for number, sockets in enumerate(copies)),
+            *(ProcessPlace("workers", number + 1, roles) for number in range(workers)),
         ]
         try:
             async with (
@@ -102,7 +102,7 @@ def _processes(api: int, workers: int) -> tuple[str, str]:
     return "processes", f"{', '.join(counts)}; SIGUSR1 restarts them one by one"
 
 
-def patience(place: Place, seconds: int) -> float:
+def patience(place: ProcessPlace, seconds: int) -> float:
     """Return the seconds in which the process of a place should stop gracefully."""
     provisions = place.kind == "workers" and not {"all", "provisioning"}.isdisjoint(place.roles)
     return 2 * seconds + _PATIENCE + (HALT_SECONDS if provisions else 0)
@@ -111,7 +111,7 @@ def patience(place: Place, seconds: int) -> float:
 class Supervisor:
     """Keeps one process in each place."""
 
-    def __init__(self, places: Sequence[Place], shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
+    def __init__(self, places: Sequence[ProcessPlace], shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
         self._places = [_Keeper(place, shared, fork_server=fork_server, seconds=seconds) for place in places]
         self._shared = shared
         self._seconds = seconds
@@ -186,7 +186,7 @@ class Supervisor:
 class _Keeper:
     """Keeps a process in one place: restarts it when it ends, and replaces it without a gap."""
 
-    def __init__(self, place: Place, shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
+    def __init__(self, place: ProcessPlace, shared: Shared, *, fork_server: ForkServer, seconds: int) -> None:
         self.place = place
         self._shared = shared
         self._fork_server = fork_server
@@ -264,7 +264,7 @@ Summary = Sequence[tuple[str, str]]
 class Supervised:
     """A process of the supervisor. Its share of shared limits is freed when it has ended, however it ended."""
 
-    def __init__(self, place: Place, shared: Shared, *, fork_server: ForkServer) -> None:
+    def __init__(self, place: ProcessPlace, shared: Shared, *, fork_server: ForkServer) -> None:
         self.place = place
         self._fork_server = fork_server
         self.snapshot: Snapshot = ()
@@ -277,7 +277,7 @@ class Supervised:
         self._ready: asyncio.Future[Summary] = asyncio.get_running_loop().create_future()
         self._process: ForkedProcess
         self._ending: asyncio.Task[int]
-        self.channel = Channel(
+        self.channel = ProcessChannel(
             answers={"token": self._token, "seat": self._seat, "metrics": self._metrics},
             notices={"ready": self._set_ready, "failed": self._set_failure, "leave": self._leave, "metrics": self._store_metrics},
         )
@@ -389,7 +389,7 @@ def exit_text(code: int) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessPlace:
     """The role of one of the processes. Its sockets outlive the process."""
 
     kind: str
@@ -401,10 +401,10 @@ class Place:
         return f"{self.kind} {self.number}"
 
 
-class Running(Protocol):
+class RunningProcess(Protocol):
     """A process that has not ended."""
 
-    place: Place
+    place: ProcessPlace
     snapshot: Snapshot
 
     async def scrape(self) -> None: ...
@@ -427,7 +427,7 @@ class Shared:
         """The settings that the command decided, which override the environment."""
         self.buckets = TokenBuckets(per_second)
         self.seats = OwnSeats()
-        self.running: list[Running] = []
+        self.running: list[RunningProcess] = []
         self.restarts = 0
         self._ready: set[str] = set()
         """The places whose process has been ready."""

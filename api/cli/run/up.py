@@ -14,7 +14,7 @@ from typing import Final, Self
 from api.cli.run.database import most_processes, start_database
 from api.cli.run.home import PUBLISHED, create_home, lock_home
 from api.cli.run.limits import usable_cores
-from api.cli.run.ready import print_status
+from api.cli.run.startup_text import print_status
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
 from projections.kernel.background_task import start_task

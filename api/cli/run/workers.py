@@ -11,7 +11,7 @@ from api.cli.run.database import attach_database, warn_of_rights
 from api.cli.run.home import create_home
 from api.cli.run.limits import tune_garbage_collector
 from api.cli.run.metrics_port import metrics_port, metrics_summary
-from api.cli.run.ready import print_status, working_text
+from api.cli.run.startup_text import print_status, working_text
 from api.cli.run.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, of_process, snapshot
 from api.wiring.assembly import services_of

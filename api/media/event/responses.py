@@ -18,7 +18,7 @@ from api.media.event.video import Video
 from api.media.provision.routes import ProvisionSummary
 from domain.event.playback import flow_configuration, thumbnail_url
 from domain.event.ports import EventRow
-from domain.record.configured import ConfiguredDetails
+from domain.record.configured_record import ConfiguredDetails
 from domain.record.kinds.event_type import EventTypeDetails
 from domain.record.ports import HasName, RecordRow
 from projections.kernel.database.page import Page

@@ -13,7 +13,7 @@ from api.http.routing import Service, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
-from api.media.publication.each import EntryResult, each, started_after
+from api.media.publication.batches import EntryResult, each, started_after
 from api.media.publication.live_requests import (
     DeleteStreamsRequest,
     OneStreamRequest,

@@ -15,7 +15,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.ports import PublishedContents, TargetCall
 from domain.publication.row import PublicationRow
 from domain.record.kinds.destination import Destination
-from projections.publication.queries import Listed, PublicationQueries
+from projections.publication.queries import ListedPublications, PublicationQueries
 from projections.record.history import RecordHistory
 
 M = TypeVar("M", bound=MediaPublication)
@@ -41,7 +41,7 @@ class PublicationPresenter:
         return [model.of(row, triggered, row_details) for row, row_details in zip(rows, details, strict=True)]
 
     async def array(
-        self, model: type[M], listed: Listed, *, query_target: bool = False, headers: tuple[tuple[str, str], ...] = ()
+        self, model: type[M], listed: ListedPublications, *, query_target: bool = False, headers: tuple[tuple[str, str], ...] = ()
     ) -> Response:
         """Return all publications of a list."""
         if query_target:

@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from api.kernel.wire import Instant, NamedInt, Wire
-from api.media.publication.each import EntryResult
+from api.media.publication.batches import EntryResult
 from domain.destination.targets import Target
 from domain.publication.row import PublicationRow
 from domain.publication.values import PublicationState

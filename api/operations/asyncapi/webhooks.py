@@ -10,7 +10,7 @@ from domain.event.values import EventState, Mp4State
 from domain.provision.values import ENDED, ProvisionState
 from domain.publication.values import PublicationState
 from workers.webhook.callbacks.policy import JOB_STATUSES, TASK_STATUSES
-from workers.webhook.policy import Action
+from workers.webhook.policy import PayloadAction
 
 _SCHEMAS = "#/components/schemas/"
 
@@ -41,7 +41,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "provisionState": {"type": ["string", "null"], "enum": [*_names(ProvisionState)["enum"], None]},
     "provisionStateChanged": _changed("The provisioning state"),
     "capturingLive2VodFlagChanged": _changed("`capturingLive2Vod`"),
-    "action": {"type": "string", "enum": [action.value for action in Action]},
+    "action": {"type": "string", "enum": [action.value for action in PayloadAction]},
 }
 _HEADERS = {
     "webhook-id": {"type": "string", "format": "uuid", "description": "The id of the notification, the same on every attempt."},
@@ -116,7 +116,7 @@ _NOTIFICATION: dict[str, str | bool | None] = {
     "provisionState": None,
     "provisionStateChanged": False,
     "capturingLive2VodFlagChanged": False,
-    "action": Action.UPDATED.value,
+    "action": PayloadAction.UPDATED.value,
 }
 _FORM = {name[0].upper() + name[1:]: _form_text(value) for name, value in _NOTIFICATION.items()}
 _CALLBACK = {

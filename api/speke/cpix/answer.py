@@ -38,7 +38,7 @@ from domain.drm.systems import DrmSystem, KeyMaterial
 _IV: Final = "explicitIV"
 
 
-class ContentKey(Protocol):
+class DeliveredKey(Protocol):
     """A content key. `iv` is the same in every response, and used if the packager sent none."""
 
     @property
@@ -70,7 +70,7 @@ class Template:
         """True if there are no gaps: the template holds the keys in encrypted form."""
         return not self.gaps
 
-    def filled(self, keys: Sequence[ContentKey]) -> bytes:
+    def filled(self, keys: Sequence[DeliveredKey]) -> bytes:
         if self.complete:
             return self.pieces[0]
         written = [self.pieces[0]]
@@ -87,12 +87,12 @@ def in_form(value: bytes, *, hex_form: bool) -> bytes:
     return value.hex().encode() if hex_form else value
 
 
-def fill(request: CpixRequest, keys: Sequence[ContentKey], *, audience: Audience) -> bytes:
+def fill(request: CpixRequest, keys: Sequence[DeliveredKey], *, audience: Audience) -> bytes:
     """Return the response. `given` holds the keys in the order of `request.keys`."""
     return template(request, keys, audience=audience).filled(keys)
 
 
-def template(request: CpixRequest, given: Sequence[ContentKey], *, audience: Audience) -> Template:
+def template(request: CpixRequest, given: Sequence[DeliveredKey], *, audience: Audience) -> Template:
     """Return the template of a response. It fills the tree of the request, so each request can be used only once. Encrypted keys
     are part of the template."""
     mark = os.urandom(16).hex()  # random, so the document cannot contain it

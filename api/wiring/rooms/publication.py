@@ -29,7 +29,7 @@ PUBLICATION = Room(
         PublishedContents: TargetContents,
         Pusher: "api.wiring.providers:pusher",
         StreamingServers: ChannelServers,
-        "workers.session.pushes:LiveTargets": "workers.publication.following:OpenedLiveTargets",
+        "workers.session.pushes:LiveTargets": "workers.publication.live_follower:OpenedLiveTargets",
     },
     past_states=("api.media.publication.presenter:past_states",),
     owners={Publication.KIND: "domain.publication.handlers:command_of"},

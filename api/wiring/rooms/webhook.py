@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.wiring.room import Room, WorkerRole
 from domain.webhook.aggregate import Webhook
 from domain.webhook.callback import Callback
-from domain.webhook.naming import NewSigningSecret
+from domain.webhook.callback_naming import NewSigningSecret
 from projections.kernel.schema.migrate import Migration
 from projections.kernel.sql.partitions import DayTable
 from workers.ports.outbound import Download, Notifying, Outbound, OutboundConnections

@@ -2,10 +2,10 @@
 
 from domain.channel.playback import (
     ChannelConfiguration,
-    Encoder,
-    FlowConfiguration,
-    PlayoutProfile,
-    RampServer,
+    PlaybackEncoder,
+    PlaybackFlow,
+    PlaybackProfile,
+    PlaybackServer,
     StreamAddresses,
     channel_configuration,
     flow_configuration,
@@ -27,14 +27,14 @@ from domain.event.playback.video_object import (
 
 __all__ = [
     "ChannelConfiguration",
-    "Encoder",
-    "FlowConfiguration",
     "PlayableEvent",
+    "PlaybackEncoder",
+    "PlaybackFlow",
+    "PlaybackProfile",
     "PlaybackRequest",
+    "PlaybackServer",
     "PlayerAddresses",
-    "PlayoutProfile",
     "PublishingPointUrl",
-    "RampServer",
     "StreamAddresses",
     "StreamPlace",
     "StreamProtocol",

@@ -18,8 +18,8 @@ from uuid import UUID
 from domain.channel.placeholders import of_content, of_packaging, packaging
 from domain.channel.playback import (
     ChannelConfiguration,
-    FlowConfiguration,
-    RampServer,
+    PlaybackFlow,
+    PlaybackServer,
     StreamAddresses,
 )
 from domain.channel.points import UNKNOWN
@@ -201,7 +201,7 @@ class Video:
     private_mp4_url: str
     public_mp4_url: str
     publishing_point_urls: Sequence[PublishingPointUrl]
-    ramp_servers: Sequence[RampServer]
+    ramp_servers: Sequence[PlaybackServer]
 
 
 def current_flow(details: EventDetails) -> UUID | None:
@@ -217,12 +217,12 @@ def video(
     event: PlayableEvent,
     *,
     channel: ChannelConfiguration | None,
-    flow: FlowConfiguration | None,
+    flow: PlaybackFlow | None,
     request: PlaybackRequest,
     player: PlayerAddresses,
     points: Sequence[PublishingPointUrl] = (),
 ) -> Video:
-    channel, flow = channel or ChannelConfiguration(), flow or FlowConfiguration()
+    channel, flow = channel or ChannelConfiguration(), flow or PlaybackFlow()
     state_urls = _state_urls(event, channel=channel, flow=flow, request=request)
     profiles = _profile_urls(event, channel=channel, request=request)
     current = _of_profile(profiles, request.live_playout_profile_id) or state_urls
@@ -256,7 +256,7 @@ def video(
 
 
 def _state_urls(
-    event: PlayableEvent, *, channel: ChannelConfiguration, flow: FlowConfiguration, request: PlaybackRequest
+    event: PlayableEvent, *, channel: ChannelConfiguration, flow: PlaybackFlow, request: PlaybackRequest
 ) -> tuple[StreamUrl, ...]:
     if event.state in LIVE:
         indexed = ((encoder.index, stream) for encoder in channel.encoders for stream in encoder.streams)

@@ -30,7 +30,7 @@ class ArchiverStream(Record[ArchiverStreamDetails]):
     KIND: ClassVar[str] = "archiver_stream"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: ArchiverStreamDetails | None) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: ArchiverStreamDetails | None) -> Mapping[str, Any]:
         check_times(
             values.get("start_time", getattr(stored, "start_time", None)),
             values.get("end_time", getattr(stored, "end_time", None)),

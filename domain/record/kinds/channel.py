@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from domain.channel.channel import ChannelDocument
 from domain.kernel.json_document import Section
-from domain.record.configured import ConfiguredDetails, ConfiguredRecord
+from domain.record.configured_record import ConfiguredDetails, ConfiguredRecord
 
 
 class ChannelDetails(ConfiguredDetails):

@@ -36,7 +36,7 @@ class ChapterPoint(Record[ChapterPointDetails]):
     PARENT: ClassVar[str] = "event_id"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: ChapterPointDetails | None) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: ChapterPointDetails | None) -> Mapping[str, Any]:
         if stored is not None and values.get("event_id", stored.event_id) != stored.event_id:
             raise Conflict("the chapter point belongs to another Event")
         check_times(values, stored)

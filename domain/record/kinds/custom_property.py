@@ -38,7 +38,7 @@ class CustomProperty(Record[P_co], Generic[P_co]):
     PARENT: ClassVar[str] = "owner_id"
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: PropertyDetails | None) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: PropertyDetails | None) -> Mapping[str, Any]:
         """Refuse to move a property to another owner."""
         if stored is not None and values.get("owner_id", stored.owner_id) != stored.owner_id:
             raise Conflict(f"the property belongs to another {cls.LINKS['owner_id'].replace('_', ' ')}")

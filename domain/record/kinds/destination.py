@@ -10,7 +10,7 @@ from domain.channel.secrets import SecretMembers
 from domain.destination.targets import FIELD, SECRETS, DestinationConfig, Target
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section
-from domain.record.configured import ConfiguredDetails, ConfiguredRecord
+from domain.record.configured_record import ConfiguredDetails, ConfiguredRecord
 
 _TRIED = ("target", "configuration_json", "secrets")
 
@@ -31,13 +31,13 @@ class Destination(ConfiguredRecord[DestinationDetails]):
     MEMBERS: ClassVar[SecretMembers] = SECRETS
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: DestinationDetails | None) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: DestinationDetails | None) -> Mapping[str, Any]:
         """Drop the secrets if the target changes, and deactivate a destination whose tested configuration changes."""
         if stored is None:
-            return super().settled(values, None)
+            return super().prepare_values(values, None)
         is_other = values.get("target", stored.target) != stored.target
         if is_other and values.get("configuration_json") is None:
             raise Malformed.at(cls.FIELD, "is required with another target")
-        settled = super().settled(values, None if is_other else stored)
+        settled = super().prepare_values(values, None if is_other else stored)
         changed = any(name in settled and settled[name] != getattr(stored, name) for name in _TRIED)
         return {**settled, "active": False} if changed else settled

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from domain.channel.flow import FlowDocument, required_secrets
 from domain.kernel.json_document import Section
-from domain.record.configured import ConfiguredDetails, ConfiguredRecord
+from domain.record.configured_record import ConfiguredDetails, ConfiguredRecord
 
 
 class Flow(ConfiguredRecord[ConfiguredDetails]):

@@ -88,14 +88,14 @@ class Setting(Record[SettingDetails]):
     def amend(self, at: datetime, /, changes: Mapping[str, Any], *, still: Mapping[str, Any] | None = None) -> None:
         """Change the value. 1 and True are equal in Python but are different settings."""
         self._check_not_deleted(still)
-        setting = self.settled(changes, self.details).get("setting")
+        setting = self.prepare_values(changes, self.details).get("setting")
         if setting == self.details.setting and type(setting) is not type(self.details.setting):
             self._trigger(self.EVENTS.amended, at=at, setting=setting)
         else:
             super().amend(at, changes, still=still)
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: SettingDetails | None) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: SettingDetails | None) -> Mapping[str, Any]:
         name = values.get("name", getattr(stored, "name", ""))
         if name not in _BOUNDS and speaks_of_credential(name):
             raise Malformed.at("name", "settings are not a place for secrets")

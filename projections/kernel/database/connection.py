@@ -61,7 +61,7 @@ class SilentServer(psycopg.OperationalError):
     """Raised when the server did not answer in time. The outcome of the statement is unknown."""
 
 
-def limited(conninfo: str) -> str:
+def with_limits(conninfo: str) -> str:
     """Return the address with limits for connections that hang, and with the selection of the primary among several hosts. The
     parameters of the address take precedence."""
     return make_conninfo("", **{**_DEFAULTS, **conninfo_to_dict(conninfo)})

@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from domain.kernel.errors import Unavailable
 from projections.kernel.database import arrays
 from projections.kernel.database.availability import Availability, DatabaseLost
-from projections.kernel.database.connection import Connection, SilentServer, limited
+from projections.kernel.database.connection import Connection, SilentServer, with_limits
 from projections.kernel.database.fair_queue import FairQueue
 from projections.kernel.database.page import LARGEST_CONTENT, ORDINARY, PageTooLarge, sized
 from projections.kernel.database.primary import Primary
@@ -284,7 +284,7 @@ class Database(Pool):
         limits: PoolLimits | None = None,
     ) -> None:
         limits = limits or PoolLimits(size)
-        primary, seconds = Primary(limited(conninfo)), limits.seconds
+        primary, seconds = Primary(with_limits(conninfo)), limits.seconds
         available = Availability(self._try)
         super().__init__(
             primary, availability=available, role=role, schema=schema, size=limits.connections, seconds=seconds, least=1

@@ -7,7 +7,7 @@ from typing import Final
 
 import psycopg
 
-from projections.kernel.database.connection import Connection, SilentServer, limited
+from projections.kernel.database.connection import Connection, SilentServer, with_limits
 
 _OTHERS: Final = 5
 _PATIENCE: Final = 5.0
@@ -45,7 +45,7 @@ async def shares_sessions(connection: Connection, conninfo: str) -> bool:
 
 
 async def _connect(conninfo: str) -> Connection:
-    connection = await Connection.connect(limited(conninfo), autocommit=True, application_name="medialedger pooler")
+    connection = await Connection.connect(with_limits(conninfo), autocommit=True, application_name="medialedger pooler")
     connection.patience = _PATIENCE
     return connection
 

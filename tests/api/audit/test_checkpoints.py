@@ -15,7 +15,7 @@ from api.audit.checkpoints import LogProofs
 from api.cli.verify_export import Checkpoint, commit_leaf, is_beginning, root_by_path, tree
 from api.wiring.core import Core
 from projections.audit.chain import LogDamaged
-from projections.audit.kept_checkpoint import locate
+from projections.audit.stored_checkpoint import locate
 from tests.api.asking import UNKNOWN, add, assert_problem, last
 from tests.projections.audit.sealed import SealedLog, verdict
 from tests.support.feeding import event

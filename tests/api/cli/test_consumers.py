@@ -11,7 +11,7 @@ import pytest
 
 from api.cli.main import main
 from api.wiring.core import Core
-from projections.consumers.parked import ParkedRecords
+from projections.consumers.parked_records import ParkedRecords
 from tests.projections.consuming import MEMBER, consumer, park, wanted
 
 EVENT = "event:0f0e0d0c-0b0a-4908-8706-050403020100"

@@ -14,9 +14,9 @@ from pydantic_core import from_json
 from api.cli import shell
 from api.cli.commands.jobs import JOB_STATES
 from api.cli.main import main
-from api.cli.printable import printable
 from api.cli.remote.jobs import available
 from api.cli.remote.rest_api import ApiError
+from api.cli.terminal_text import printable
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.cli.output import Column, Kind, duration, field, json_text, print_list, relative
+from api.cli.output import Kind, TableColumn, duration, field, json_text, print_list, relative
 from api.cli.shell import confirm
 from api.wiring.startup import StartError
 
@@ -23,10 +23,10 @@ ROWS = [
     {"id": 12, "state": "completed", "title": None, "at": None},
 ]
 COLUMNS = (
-    Column("id", field("id"), Kind.NUMBER),
-    Column("state", field("state"), Kind.STATE),
-    Column("title", field("title"), Kind.LONG),
-    Column("at", field("at"), Kind.TIME, wide=True),
+    TableColumn("id", field("id"), Kind.NUMBER),
+    TableColumn("state", field("state"), Kind.STATE),
+    TableColumn("title", field("title"), Kind.LONG),
+    TableColumn("at", field("at"), Kind.TIME, wide=True),
 )
 NOW = datetime(2031, 1, 2, 12, tzinfo=UTC)
 
@@ -83,13 +83,13 @@ def test_a_terminal_gets_colours_unless_they_are_unwanted(colour: bool, monkeypa
 
 ID = "1b671a64-40d5-491e-99b0-da01ff1f3341"
 JOBS = (
-    Column("id", field("id"), Kind.NUMBER),
-    Column("state", field("state"), Kind.STATE),
-    Column("workflow", field("workflow")),
-    Column("content", field("content")),
-    Column("client", field("client")),
-    Column("age", field("at"), Kind.TIME),
-    Column("reason", field("reason"), Kind.LONG),
+    TableColumn("id", field("id"), Kind.NUMBER),
+    TableColumn("state", field("state"), Kind.STATE),
+    TableColumn("workflow", field("workflow")),
+    TableColumn("content", field("content")),
+    TableColumn("client", field("client")),
+    TableColumn("age", field("at"), Kind.TIME),
+    TableColumn("reason", field("reason"), Kind.LONG),
 )
 JOB = {
     "id": 128,
@@ -102,7 +102,7 @@ JOB = {
 }
 
 
-def on_terminal(columns: Sequence[Column], *, width: int, form: str = "table", monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def on_terminal(columns: Sequence[TableColumn], *, width: int, form: str = "table", monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the lines of a list on a terminal of this width."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", str(width))
@@ -143,7 +143,7 @@ def test_wide_hides_nothing_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch
 
 
 def test_ids_are_shown_whatever_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = (Column("url", field("reason"), Kind.LONG), Column("id", field("content"), is_id=True))
+    columns = (TableColumn("url", field("reason"), Kind.LONG), TableColumn("id", field("content"), is_id=True))
     lines = on_terminal(columns, width=20, monkeypatch=monkeypatch)
     assert lines == ["ID", ID, "hidden: url; -o wide shows all columns"]
 

@@ -306,7 +306,9 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
     follow = followers(inner)
     follow.subscribers._most = 8  # a quarter is one client's
     existing = Subscriber("192.0.2.1", has_key=True)
-    first, second, third = [follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), existing) for _ in range(3)]
+    first, second, third = [
+        follow.subscribers.within_limit(follow.frames(job, BEGINNING, in_full=True), existing) for _ in range(3)
+    ]
     await anext(first)
     await anext(second)
     assert await anext(third) == FULL
@@ -314,7 +316,7 @@ async def test_the_number_of_subscribers_is_limited(engine: httpx.AsyncClient, i
         await anext(third)
     await first.aclose()
     assert follow.subscribers.taken == 1
-    again = follow.subscribers.limited(follow.frames(job, BEGINNING, in_full=True), existing)
+    again = follow.subscribers.within_limit(follow.frames(job, BEGINNING, in_full=True), existing)
     assert await anext(again) != FULL
     await asyncio.gather(second.aclose(), again.aclose())
     assert follow.subscribers.taken == 0

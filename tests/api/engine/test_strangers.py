@@ -18,7 +18,7 @@ from api.wiring.core import Core
 from api.wiring.services import ROUTES
 from domain.job.aggregate import Job
 from domain.job.values import Severity
-from domain.kernel.inside import Inside
+from domain.kernel.internal_addresses import InternalAddresses
 from projections.job.log_lines import JobLogLine, Progress, write
 from projections.job.queue import QueuedRun
 from tests.api.engine.jobs_given import NEVER, do, request, start
@@ -42,7 +42,7 @@ SAYINGS = {
 def services_by_type(inner: Core, database_url: str, outbound: GuardedClient, media_root: Path) -> dict[Any, Any]:
     """The services of the endpoints for a server with a public address."""
     files = MediaDirectory(media_root)
-    return services(inner, outbound=outbound, files=files, given={Inside: Inside([OWN])})
+    return services(inner, outbound=outbound, files=files, given={InternalAddresses: InternalAddresses([OWN])})
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ async def frames() -> AsyncGenerator[bytes, None]:
 
 async def seated(limit: SubscriberLimit, *subscribers: Subscriber) -> list[AsyncGenerator[bytes, None]]:
     """The streams of those who got a seat."""
-    streams = [limit.limited(frames(), subscriber) for subscriber in subscribers]
+    streams = [limit.within_limit(frames(), subscriber) for subscriber in subscribers]
     return [stream for stream in streams if await anext(stream) != FULL]
 
 
@@ -53,7 +53,7 @@ async def test_a_stream_ends_at_the_next_beat_after_the_key() -> None:
         return stands.pop(0)
 
     seats = OwnSeats()
-    stream = SubscriberLimit("board", seats).limited(frames(), Subscriber("192.0.2.1", has_key=True, lasts=lasts))
+    stream = SubscriberLimit("board", seats).within_limit(frames(), Subscriber("192.0.2.1", has_key=True, lasts=lasts))
     assert [frame async for frame in stream] == [BEAT, BEAT]
     assert seats.taken == {}
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from api.http.app import Application
-from api.kernel.known_callers import KnownCallers
+from api.kernel.callers import KnownCallers
 from api.kernel.request import Request
 from api.kernel.subscribers import AWAY, FULL, Subscriber
 from api.media.change import ChangesQuery, ChangeStreams, stream_changes
@@ -229,9 +229,11 @@ async def test_a_stream_ends_after_the_logout_and_with_the_key(
 
 async def test_seats_are_limited_for_each_client(inner: Core) -> None:
     followed = streams(inner)
-    mine = [followed.subscribers.limited(followed.frames(None, ALL), Subscriber("", has_key=True, client="a")) for _ in range(251)]
+    mine = [
+        followed.subscribers.within_limit(followed.frames(None, ALL), Subscriber("", has_key=True, client="a")) for _ in range(251)
+    ]
     reported = [await anext(frames) for frames in mine]
     assert (reported.count(FULL), reported[-1]) == (1, FULL)
-    other = followed.subscribers.limited(followed.frames(None, ALL), Subscriber("", has_key=True, client="b"))
+    other = followed.subscribers.within_limit(followed.frames(None, ALL), Subscriber("", has_key=True, client="b"))
     assert await anext(other) != FULL
     await closed(*mine, other)

@@ -32,7 +32,7 @@ from tests.golden.samples import EVENTS, STREAM_KEY, example, golden_file
 from workers.adapters.kafka import cloud_event
 from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.webhook.fanout import payload
-from workers.webhook.policy import Action, Change, Effect
+from workers.webhook.policy import Effect, EventChange, PayloadAction
 from workers.webhook.sender.attempt import form_body, signatures
 
 TOLD = [root for root in AGGREGATES if root is not Client]  # whose events hold marks of keys
@@ -193,9 +193,9 @@ def test_all_headers_but_the_causation_and_what_may_be_erased_are_required() -> 
     assert written == document()["components"]["schemas"]["CloudEventHeaders"]["required"]
 
 
-@pytest.mark.parametrize("changes", [Change(0), ~Change(0)], ids=["nothing", "everything"])
-@pytest.mark.parametrize("action", Action)
-def test_a_notification_fits_in_both_forms(action: Action, changes: Change) -> None:
+@pytest.mark.parametrize("changes", [EventChange(0), ~EventChange(0)], ids=["nothing", "everything"])
+@pytest.mark.parametrize("action", PayloadAction)
+def test_a_notification_fits_in_both_forms(action: PayloadAction, changes: EventChange) -> None:
     details = EventDetails(ref_id="r", state=EventState.LIVE_PUBLISHED, mp4_state=Mp4State.NONE)
     text = payload(STREAM_KEY, details, effect=Effect(action, changes))
     form = dict(parse_qsl(form_body(text).decode(), keep_blank_values=True))

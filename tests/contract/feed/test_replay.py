@@ -11,7 +11,7 @@ import pytest
 from api.wiring.core import Core
 from domain.event.commands import AddOrUpdateEvent
 from domain.kernel.ports import Invocation, Plan
-from projections.consumers.parked import ParkedRecords
+from projections.consumers.parked_records import ParkedRecords
 from projections.log.log_watcher import LogWatcher
 from tests.contract.feed.notebook import Notebook, consuming
 from tests.contract.feed.test_feeds import taken

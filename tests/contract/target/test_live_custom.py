@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from tests.support.targets.stages import guarded
-from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
+from workers.adapters.targets.registry import TargetRegistry
 from workers.ports.live import LiveIngest, live_face
 from workers.ports.targets import PublicationOrder, TargetFailed
 
@@ -81,4 +81,4 @@ async def test_a_stream_needs_its_name() -> None:
 
 def test_targets_of_files_take_no_streams() -> None:
     with pytest.raises(TargetFailed, match="no live streams"):
-        live_face(KnownTargets(guarded)(8, {}))
+        live_face(TargetRegistry(guarded)(8, {}))

@@ -38,8 +38,8 @@ from workers.adapters.targets.facebook import FacebookTarget
 from workers.adapters.targets.filesystem import FilesystemTarget
 from workers.adapters.targets.filesystem_trial import OthersFilesystemTarget
 from workers.adapters.targets.http_upload import HttpUploadTarget
-from workers.adapters.targets.known import KnownTargets
 from workers.adapters.targets.live_only import CustomTarget
+from workers.adapters.targets.registry import TargetRegistry
 from workers.adapters.targets.s3 import S3Target
 from workers.adapters.targets.youtube import YouTubeTarget
 from workers.ports.targets import PublishingTarget, ServiceAddresses, TargetFailed
@@ -498,6 +498,6 @@ def test_a_directory_is_tried_as_the_account_that_uploads(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("target", [1, 3, 4, 9])
 async def test_what_takes_no_files_says_so(target: int, tmp_path: Path) -> None:
-    made = KnownTargets(guarded)(target, {})
+    made = TargetRegistry(guarded)(target, {})
     faults = await failures(made, tmp_path)
     assert (faults[1].kind, "upload" in made.capabilities) == ("destination", False)

@@ -56,33 +56,33 @@ def claimed(root: Asset) -> bool:
     return root.claims() == {Claim(PATHS, PATH, root.id)}
 
 
-def go_on(job: int, version: int = 1, rerun_of: int | None = None) -> Command[Asset]:
-    return Asset.go_on.on(KEY, job, job_version=version, rerun_of=rerun_of)
+def resume_job(job: int, version: int = 1, rerun_of: int | None = None) -> Command[Asset]:
+    return Asset.resume.on(KEY, job, job_version=version, rerun_of=rerun_of)
 
 
 @pytest.mark.parametrize("since", [(), (completed(),), (failed(),)])
 def test_a_rerun_of_the_present_job_is_taken_over_and_told_of_later(since: tuple[Fact, ...]) -> None:
-    after = an_asset(*since).when(go_on(NEXT_JOB, rerun_of=JOB)).then(restarted(1, NEXT_JOB))
+    after = an_asset(*since).when(resume_job(NEXT_JOB, rerun_of=JOB)).then(restarted(1, NEXT_JOB))
     assert (after.job, after.jobs) == (NEXT_JOB, (JOB, NEXT_JOB))
     an_asset(*since, restarted(1, NEXT_JOB)).when(rerun()).then_nothing()
 
 
-@pytest.mark.parametrize("command", [rerun(JOB, JOB), go_on(JOB, rerun_of=JOB)])
+@pytest.mark.parametrize("command", [rerun(JOB, JOB), resume_job(JOB, rerun_of=JOB)])
 def test_a_job_does_not_repeat_itself(command: Command[Asset] | Command[Asset]) -> None:
     for since in ((), (completed(),), (failed(),)):
         an_asset(*since).when(command).then_nothing()
 
 
 def test_a_resumption_of_the_present_job_is_taken_over_and_told_of_later() -> None:
-    an_asset(failed(5)).when(go_on(JOB, 7)).then(restarted(7))
+    an_asset(failed(5)).when(resume_job(JOB, 7)).then(restarted(7))
     an_asset(failed(5), restarted(7)).when(resume(7)).then_nothing()
-    an_asset().when(go_on(JOB, 7)).then_nothing()
+    an_asset().when(resume_job(JOB, 7)).then_nothing()
 
 
 @pytest.mark.parametrize("since", [(REMOVED,), (REMOVED, FILE_DELETED), (restarted(1, NEXT_JOB),)])
 def test_no_other_job_goes_on(since: tuple[Fact, ...]) -> None:
-    an_asset(*since).when(go_on(19, rerun_of=JOB)).then_refused(Refused)
-    an_asset(*since).when(go_on(JOB, 9)).then_refused(Refused)
+    an_asset(*since).when(resume_job(19, rerun_of=JOB)).then_refused(Refused)
+    an_asset(*since).when(resume_job(JOB, 9)).then_refused(Refused)
 
 
 def test_a_requested_asset_is_generating_and_claims_its_path() -> None:

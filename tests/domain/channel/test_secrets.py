@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.channel.secrets import WRITE_ONLY, after_renaming, entries_of, path_of, settled, split
+from domain.channel.secrets import WRITE_ONLY, after_renaming, entries_of, merge_secrets, path_of, split
 from domain.kernel.errors import Malformed
 from tests.domain.channel.texts_given import CHANNEL, FLOW, spelled
 
@@ -132,8 +132,8 @@ def test_a_path_is_short_enough_for_an_index_entry() -> None:
 def stored_after(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
     """Return the secrets that are stored after both texts were written."""
     first, second = split(json.dumps(old)), split(json.dumps(new))
-    stored = settled({}, {path: text or None for path, text in first.sent.items()}, holders=first.holders)
-    after = settled(stored, {path: text or None for path, text in second.sent.items()}, holders=second.holders)
+    stored = merge_secrets({}, {path: text or None for path, text in first.sent.items()}, holders=first.holders)
+    after = merge_secrets(stored, {path: text or None for path, text in second.sent.items()}, holders=second.holders)
     return {spelled(path): text for path, text in after.items()}
 
 
@@ -166,7 +166,7 @@ def test_what_a_get_shows_can_be_sent_back() -> None:
         again = split(first.text)
         assert again.sent == {}
         assert again.text == first.text
-        assert settled(first.sent, again.sent, holders=again.holders) == first.sent
+        assert merge_secrets(first.sent, again.sent, holders=again.holders) == first.sent
 
 
 SECRET_KEYS = ["apiKey", "srvaApiKey", "password", "APIKEY", "Password"]
@@ -204,7 +204,7 @@ def test_the_masked_text_is_the_same_value_without_any_secret(
     assert "secret\\u00a7" not in separated.text
     again = split(separated.text)
     assert again.text == separated.text
-    assert settled(separated.sent, again.sent, holders=again.holders) == separated.sent
+    assert merge_secrets(separated.sent, again.sent, holders=again.holders) == separated.sent
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,9 @@ class TestJobs:
         a_composition().when(resumed).then_nothing()
 
     def test_a_client_cannot_have_an_earlier_film_made(self) -> None:
-        resumed = Composition.go_on.on(KEY, JOB, job_version=6)
+        resumed = Composition.resume.on(KEY, JOB, job_version=6)
         a_composition(failed()).when(resumed).then(started(job_version=6))
-        repeated = Composition.go_on.on(KEY, NEXT_JOB, job_version=1, rerun_of=JOB)
+        repeated = Composition.resume.on(KEY, NEXT_JOB, job_version=1, rerun_of=JOB)
         a_composition(failed()).when(repeated).then(started(NEXT_JOB, job_version=1))
         for since in ((replaced(), started(19, 2)), (REMOVED,)):
             for command in (resumed, repeated):
@@ -206,7 +206,7 @@ def _random_command(draw: random.Random, root: Composition, *, drawn: int) -> Co
             Composition.complete.on(KEY, job, job_version=version),
             Composition.fail.on(KEY, job, job_version=version, reason="no"),
             Composition.restart.on(KEY, job, job_version=version),
-            Composition.go_on.on(KEY, drawn + 1, job_version=1, rerun_of=job),
+            Composition.resume.on(KEY, drawn + 1, job_version=1, rerun_of=job),
             Composition.give_up.on(KEY, "gone").as_planned(seen),
             Composition.remove.on(KEY).as_planned(seen) if draw.random() < 0.1 else Composition.check_standard.on(KEY),
         )

@@ -27,7 +27,7 @@ from domain.job.ports import CheckedJob
 from domain.job.values import JobState, Output
 from domain.kernel.errors import Conflict, Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.ports import Invocation, Plan
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.flow import Flow
 from domain.record.record import RegisterRecord

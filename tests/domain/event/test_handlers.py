@@ -18,7 +18,7 @@ from domain.kernel.cause import Cause
 from domain.kernel.errors import InUse, Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.idempotency import IdempotencyKey, IdempotencyKeyUsed
 from domain.kernel.ports import Invocation
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.event_type import EventType
 from domain.record.kinds.room import Room

@@ -12,7 +12,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.on_air_handlers import ChannelOrder, OnAirHandlers, OrderKind
 from domain.event.values import EventState, Trigger
 from domain.kernel.ports import Invocation
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory

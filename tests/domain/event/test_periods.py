@@ -13,7 +13,7 @@ from domain.event import events
 from domain.event.aggregate import MediaEvent
 from domain.event.checks import PERIODS
 from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, Replacement
-from domain.event.facets import Particulars, Schedule
+from domain.event.facets import EventSchedule, Particulars
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed
 from tests.domain.event.events_given import KEY, an_event, deleted, nothing
@@ -29,7 +29,7 @@ WRITES: list[Write] = [
 
 
 def changed(**times: datetime | None) -> Fact:
-    scheduled = times.keys() <= Schedule.model_fields.keys()
+    scheduled = times.keys() <= EventSchedule.model_fields.keys()
     return fact(events.Rescheduled if scheduled else events.ProvisioningPlanChanged, **times)
 
 

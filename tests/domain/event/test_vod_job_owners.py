@@ -30,7 +30,7 @@ from domain.kernel.aggregate import AggregateRoot
 from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, Malformed, NotFound, Refused
 from domain.kernel.ports import Invocation
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from tests.domain.memory import Memory

@@ -28,7 +28,7 @@ from domain.kernel.cause import Cause
 from domain.kernel.errors import Malformed, NotFound, PreconditionFailed, Refused
 from domain.kernel.idempotency import IdempotencyKey
 from domain.kernel.ports import Invocation, Outcome
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.flow import Flow
 from domain.record.record import RegisterRecord
 from domain.webhook.callback import MOST_CALLBACKS, Callback, parse_callback_url

@@ -301,7 +301,7 @@ def test_time_never_runs_backwards_in_a_job() -> None:
 
 def test_a_step_that_runs_may_end_while_its_job_is_paused_and_then_the_job_is_done() -> None:
     assert root(running(PAUSED, done(), COMPLETED)).state is JobState.COMPLETED
-    assert root(a_job(STARTED, begun(), PAUSED)).tasks[1].under_way
+    assert root(a_job(STARTED, begun(), PAUSED)).tasks[1].in_progress
 
 
 def test_slots_that_were_chosen_for_another_priority_start_nothing() -> None:

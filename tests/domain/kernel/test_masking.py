@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.kernel.credentials import hints_at_credential, speaks_of_credential
-from domain.kernel.inside import Inside
-from domain.kernel.known_tokens import MASK
+from domain.kernel.internal_addresses import InternalAddresses
 from domain.kernel.masking import (
     clean_line,
     mask_secrets,
@@ -23,6 +22,7 @@ from domain.kernel.masking import (
     masked_headers,
     secret_texts,
 )
+from domain.kernel.token_patterns import MASK
 from tests.domain.kernel.secrets_given import ADDRESSES, GIVEN, HARMLESS_ADDRESSES, TOKENS
 
 SPEAKING = [
@@ -361,7 +361,7 @@ def test_options_of_commands() -> None:
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_strangers_see_no_address_of_the_inside(address: str) -> None:
-    inside = Inside(["media.inside-test.example", "builder-3"])
+    inside = InternalAddresses(["media.inside-test.example", "builder-3"])
     for text in (address, f"cannot open {address}", f"'{address}': 404", f'{{"url": {json.dumps(address)}}}', f"({address})"):
         shown = json.dumps(masked_for_strangers({"a": [text]}, inside))
         assert not any(spelling in shown for spelling in (address, json.dumps(address)[1:-1])), shown
@@ -369,4 +369,4 @@ def test_strangers_see_no_address_of_the_inside(address: str) -> None:
 
 @pytest.mark.parametrize("text", HARMLESS_ADDRESSES)
 def test_strangers_see_addresses_of_others(text: str) -> None:
-    assert masked_for_strangers(f"read {text} in 3.5 s", Inside()) == f"read {text} in 3.5 s"
+    assert masked_for_strangers(f"read {text} in 3.5 s", InternalAddresses()) == f"read {text} in 3.5 s"

@@ -11,7 +11,7 @@ from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.row import PublicationRow
 from domain.publication.stored_texts import PublicationTexts
 from domain.publication.values import PublicationKind, PublicationState
-from domain.webhook.naming import CallbackNaming
+from domain.webhook.callback_naming import CallbackNaming
 from tests.domain.memory import Memory, MemoryLog
 
 

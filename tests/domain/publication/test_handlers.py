@@ -20,7 +20,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.handlers import MOST_DELETED, NewPublication, PublicationHandlers, PublicationJobOwners
 from domain.publication.ports import TargetAnswer, TargetCall
 from domain.publication.values import MOST_AT_ONCE, PublicationState
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord
 from tests.domain.asset.memory_assets import AssetWorkflows, Numbers

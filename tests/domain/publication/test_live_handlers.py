@@ -19,7 +19,7 @@ from domain.publication.live_handlers import LivePublicationHandlers, NewStream,
 from domain.publication.ports import TargetCall
 from domain.publication.sources import ChannelSources
 from domain.publication.values import PublicationState
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord

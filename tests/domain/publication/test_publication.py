@@ -115,7 +115,7 @@ def test_a_resumed_job_and_a_repeated_one_process_it_again() -> None:
     failed.when(reported(OutcomeKind.RESUMED, 6)).then(fact(events.Processed, job=17, job_version=6))
     again = failed.when(reported(OutcomeKind.RERUN, 1, job=18, rerun_of=17)).then(fact(events.Processed, job=18, job_version=1))
     assert (again.jobs, again.state) == ((17, 18), PublicationState.Processing)
-    failed.when(Publication.go_on.on(KEY, 19, job_version=1, rerun_of=16)).then_refused(Refused)
+    failed.when(Publication.resume.on(KEY, 19, job_version=1, rerun_of=16)).then_refused(Refused)
     failed.when(reported(OutcomeKind.RERUN, 9, job=17, rerun_of=17)).then_nothing()
 
 

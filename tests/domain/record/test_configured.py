@@ -14,7 +14,7 @@ from domain.channel.secrets import split
 from domain.kernel.command import Command
 from domain.kernel.encryption import SecretRef
 from domain.kernel.errors import Malformed, NotFound
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.flow import Flow
 from domain.record.record import RegisterRecord

@@ -9,7 +9,7 @@ import pytest
 
 from api.wiring.core import Core
 from domain.job.values import JobState, Semaphore
-from projections.job.due import AT_ONCE, DueJobs
+from projections.job.due_jobs import AT_ONCE, DueJobs
 from projections.job.view import DUE_FROM, WAITING
 from tests.projections.job.jobs_made import accept, present, update
 from tests.support.clock import HandClock

@@ -12,7 +12,7 @@ from api.wiring.core import Core
 from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import JobState, TaskPlan
 from projections.consumers.leases import shard_of
-from projections.job.queue import QueuedRun, ReadyTask, RunUnderWay, TaskQueue
+from projections.job.queue import ActiveRun, QueuedRun, ReadyTask, TaskQueue
 from projections.job.view import SHARDS
 from tests.projections.job.jobs_made import AT_ONCE, THREE, accept, begin, commit, complete, fail, present, started, update
 from tests.projections.log.helpers import rows
@@ -131,7 +131,7 @@ class TestLost:
         await begin(inner, 1)
         await started(inner, 2)
         windows = TaskQueue(inner.database, "windows_capture")
-        assert await windows.lost() == [RunUnderWay(QueuedRun(1, 1, 1), "studio", "")]
+        assert await windows.lost() == [ActiveRun(QueuedRun(1, 1, 1), "studio", "")]
         assert await windows.lost(limit=0) == []
 
     async def test_rows_of_a_worker_with_a_lease_are_left_out(self, inner: Core) -> None:
@@ -145,7 +145,7 @@ class TestLost:
         await alive(inner, seconds=0.2)
         await started(inner, 1)
         await begin(inner, 1)
-        lost_runs: list[RunUnderWay] = []
+        lost_runs: list[ActiveRun] = []
         async with asyncio.timeout(60):
             while not lost_runs:
                 lost_runs = await work(inner).lost()

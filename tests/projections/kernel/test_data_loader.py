@@ -16,19 +16,19 @@ class Desk:
     def __init__(self, *, crowd: int = 1) -> None:
         self.crowd = crowd
         self.asked: list[list[int]] = []
-        self.under_way = 0
+        self.in_progress = 0
         self.most = 0
         self.open = asyncio.Event()
         self.crowded = asyncio.Event()
 
     async def __call__(self, keys: Sequence[int]) -> dict[int, str]:
         self.asked.append(list(keys))
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
-        if self.under_way >= self.crowd:
+        self.in_progress += 1
+        self.most = max(self.most, self.in_progress)
+        if self.in_progress >= self.crowd:
             self.crowded.set()
         await self.open.wait()
-        self.under_way -= 1
+        self.in_progress -= 1
         if 13 in keys:
             raise ValueError(13)
         return {key: str(key) for key in keys if key < 100}

@@ -9,7 +9,7 @@ import pytest
 
 from domain.kernel.errors import Unavailable
 from projections.audit.stored_log import StoredLog
-from projections.kernel.database.connection import limited
+from projections.kernel.database.connection import with_limits
 from projections.kernel.database.database import Database, PoolLimits
 from tests.support.postgres import asked, new_database
 
@@ -95,10 +95,10 @@ async def test_defaults_of_a_database_do_not_change_what_a_statement_says(postgr
         ):
             asked(url, f"ALTER DATABASE other_defaults SET {setting}".encode())
         question = r"SELECT to_regclass('events') IS NOT NULL, '\x41'::bytea, '—'"
-        async with Database(limited(url), size=1) as database:
+        async with Database(with_limits(url), size=1) as database:
             assert await database.row(question) == (True, b"A", "—")
             assert await database.row("SHOW idle_session_timeout") == ("0",)
-        with StoredLog.connected(limited(url), purpose="test") as stored:
+        with StoredLog.connected(with_limits(url), purpose="test") as stored:
             assert stored.rows(question) == [(True, b"A", "—")]
 
 

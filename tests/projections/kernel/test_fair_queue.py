@@ -38,7 +38,7 @@ class Reads:
         self.queue = queue
         self.readers = readers
         self.begun: list[str] = []
-        self.under_way: list[tuple[str, asyncio.Event]] = []
+        self.in_progress: list[tuple[str, asyncio.Event]] = []
 
     def ask(self, reader: str) -> asyncio.Task[None]:
         context = copy_context()
@@ -49,11 +49,11 @@ class Reads:
         taken = await self.queue.take()
         ended = asyncio.Event()
         self.begun.append(reader)
-        self.under_way.append((reader, ended))
+        self.in_progress.append((reader, ended))
         try:
             await ended.wait()
         finally:
-            self.under_way.remove((reader, ended))
+            self.in_progress.remove((reader, ended))
             self.queue.leave(taken)
 
     async def settle(self) -> None:
@@ -62,8 +62,8 @@ class Reads:
 
     async def end_all(self) -> None:
         await self.settle()
-        while self.under_way:
-            self.under_way[0][1].set()
+        while self.in_progress:
+            self.in_progress[0][1].set()
             await self.settle()
 
 
@@ -129,18 +129,18 @@ def test_no_place_is_lost_and_none_is_given_twice(steps: list[tuple[str, str]]) 
                 tasks.append(reads.ask(reader))
             elif step == "cancel" and tasks:
                 tasks[len(tasks) // 2].cancel()
-            elif reads.under_way:
-                reads.under_way[0][1].set()
+            elif reads.in_progress:
+                reads.in_progress[0][1].set()
             if reader != "c":  # two things may happen in the same moment
                 await reads.settle()
-            readers = [name for name, _ in reads.under_way]
+            readers = [name for name, _ in reads.in_progress]
             assert len(readers) <= 3
             assert all(readers.count(name) <= 2 for name in readers)
         await reads.end_all()
         await asyncio.gather(*tasks, return_exceptions=True)
         probes = [reads.ask(name) for name in "def"]
         await reads.settle()
-        assert len(reads.under_way) == 3, "every place can be taken again"
+        assert len(reads.in_progress) == 3, "every place can be taken again"
         await reads.end_all()
         await asyncio.gather(*probes)
         assert queue.stats()["requests_waiting"] == 0
@@ -168,10 +168,10 @@ async def test_a_client_among_others_pauses_after_it_used_its_budget(clock: Cloc
     await reads.settle()
     clock.now += 0.12
     readers.sent("patient")
-    reads.under_way[0][1].set()
+    reads.in_progress[0][1].set()
     tasks.append(reads.ask("greedy"))
     await reads.settle()
-    assert (reads.begun, reads.under_way) == (["greedy"], []), "a place is free, and it rests"
+    assert (reads.begun, reads.in_progress) == (["greedy"], []), "a place is free, and it rests"
     tasks.append(reads.ask("patient"))
     await reads.settle()
     assert reads.begun == ["greedy", "patient"]

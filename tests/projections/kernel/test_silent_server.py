@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from domain.kernel.errors import OutcomeUnknown, Unavailable
-from projections.kernel.database.connection import BlockingConnection, SilentServer, limited
+from projections.kernel.database.connection import BlockingConnection, SilentServer, with_limits
 from projections.kernel.database.database import Database, PoolLimits
 from projections.log.append import Appender
 from projections.log.append_queue import AppendLimits
@@ -62,7 +62,7 @@ async def test_one_silent_connection_replaces_the_others(link: Link, database_ur
 
 async def test_a_thread_gives_a_silent_server_up(link: Link, database_url: str) -> None:
     def ask() -> None:
-        with BlockingConnection.connect(limited(link.through(database_url)), autocommit=True) as connection:
+        with BlockingConnection.connect(with_limits(link.through(database_url)), autocommit=True) as connection:
             connection.configure(seconds=0.1)
             assert connection.execute("SELECT 1").fetchone() == (1,)
             link.swallow()
@@ -138,7 +138,7 @@ async def test_a_session_that_hangs_in_a_transaction_is_ended_by_the_server(data
 
 
 def test_options_of_the_address_are_kept() -> None:
-    address = limited("postgresql://ana@db.example/medialedger?tcp_user_timeout=60000")
+    address = with_limits("postgresql://ana@db.example/medialedger?tcp_user_timeout=60000")
     assert "tcp_user_timeout=60000" in address
     assert "keepalives_idle=4" in address
     assert "connect_timeout=5" in address

@@ -80,13 +80,13 @@ async def test_a_queue_with_too_many_bytes_refuses_more_before_anything_is_chang
     appender = writing.appender(limits=AppendLimits(waiting_bytes=10_000))
     await appender.start()
     async with log_locked(writing.url):
-        under_way = asyncio.create_task(appender.append(WriteSet([event("test:0", state=bytes(50_000))])))
+        in_progress = asyncio.create_task(appender.append(WriteSet([event("test:0", state=bytes(50_000))])))
         await until(lambda: appenders(writing.url, waiting=True))
         alone = asyncio.create_task(appender.append(WriteSet([event("test:1", state=bytes(50_000))])))
         await asyncio.sleep(0)
         with pytest.raises(Unavailable, match="too many changes"):
             await appender.append(write_of("test:2"))
-    assert (await under_way, await alone) == (1, 2)
+    assert (await in_progress, await alone) == (1, 2)
     assert await outcomes(appender, *(WriteSet([event(f"test:{n}", state=bytes(3_000))]) for n in range(3, 5))) == [3, 4]
     await appender.stop()
     assert whole(writing.url) == 4
@@ -253,14 +253,14 @@ async def test_with_too_many_waiting_the_next_is_unavailable(writing: Writing) -
     appender = writing.appender(limits=AppendLimits(waiting=3))
     await appender.start()
     async with log_locked(writing.url):
-        under_way = asyncio.create_task(appender.append(write_of("test:0")))
+        in_progress = asyncio.create_task(appender.append(write_of("test:0")))
         await until(lambda: writing.batches)
         waiting = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in (1, 2, 3)]
         await asyncio.sleep(0)
         with pytest.raises(Unavailable) as refusal:
             await appender.append(write_of("test:4"))
     assert refusal.value.retry_after > 0
-    assert await asyncio.gather(under_way, *waiting) == [1, 2, 3, 4]
+    assert await asyncio.gather(in_progress, *waiting) == [1, 2, 3, 4]
     assert await appender.append(write_of("test:4")) == 5
     await appender.stop()
 
@@ -269,13 +269,13 @@ async def test_when_the_oldest_waits_too_long_the_next_is_unavailable(writing: W
     appender = writing.appender(limits=AppendLimits(age=0.05))
     await appender.start()
     async with log_locked(writing.url):
-        under_way = asyncio.create_task(appender.append(write_of("test:0")))
+        in_progress = asyncio.create_task(appender.append(write_of("test:0")))
         await until(lambda: writing.batches)
         waiting = asyncio.create_task(appender.append(write_of("test:1")))
         await until(lambda: appender.oldest > 0.05)
         with pytest.raises(Unavailable):
             await appender.append(write_of("test:2"))
-    assert (await under_way, await waiting) == (1, 2)
+    assert (await in_progress, await waiting) == (1, 2)
     assert appender.oldest == 0
     await appender.stop()
 

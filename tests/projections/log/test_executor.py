@@ -24,8 +24,8 @@ from domain.record.kinds.tag import Tag
 from domain.record.record import Record, RegisterRecord
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
+from projections.log.sized_cache import NOTHING
 from projections.log.streams import SNAPSHOT_EVERY, Streams
-from projections.log.weighed import NOTHING
 from projections.record.queries import LinkUsers
 from tests.projections.log.helpers import appenders, interrupted, log_locked, logged, rows, until, whole
 

@@ -127,19 +127,19 @@ async def overtaken(url: str) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         appending = asyncio.create_task(late.execute(text, parameters, binary=True))
         await until(lambda: rows(url, "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
 
-        async def go_on() -> None:
+        async def resume() -> None:
             await lock.execute("SELECT pg_advisory_unlock(1)")
             await appending
 
-        yield go_on
+        yield resume
 
 
 @pytest.mark.long
 async def test_the_gap_test_notices_a_log_that_is_locked_out_of_order(scratch: str, tmp_path: Path, figures: Figures) -> None:
     with psycopg.connect(scratch, autocommit=True) as connection:
         connection.execute(_OUT_OF_ORDER)
-    async with overtaken(scratch) as go_on:
-        outcome = await gap_test(scratch, tmp_path, appends=200, last=go_on)
+    async with overtaken(scratch) as resume:
+        outcome = await gap_test(scratch, tmp_path, appends=200, last=resume)
     figures("gap test, lock out of order: events skipped", len(outcome.skipped))
     assert outcome.holes[0][0] == 0
     assert 1 in outcome.skipped

@@ -67,11 +67,11 @@ async def test_a_connection_that_dies_while_it_waits_for_the_head(
 ) -> None:
     """`times`: also the connections that are to find out what became of it die."""
     async with log_locked(writing.url):
-        under_way = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in range(size)]
+        in_progress = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in range(size)]
         for _ in range(times):
             await until(lambda: appenders(writing.url, waiting=True))
             await asyncio.to_thread(terminate, writing.url, appenders(writing.url, waiting=True))
-    assert await asyncio.gather(*under_way) == list(range(1, size + 1))
+    assert await asyncio.gather(*in_progress) == list(range(1, size + 1))
     assert streams(writing.url) == [f"test:{n}" for n in range(size)]
     assert await appender.append(write_of("test:after")) == size + 1
     assert whole(writing.url) == size + 1
@@ -151,11 +151,11 @@ async def test_a_database_that_is_gone_for_a_moment_is_waited_for(
     wired: Appender, wire: Wire, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await wire.cut()
-    under_way = asyncio.create_task(wired.append(write_of("test:a")))
+    in_progress = asyncio.create_task(wired.append(write_of("test:a")))
     await until(lambda: "the connection to the log broke" in caplog.text)
-    assert not under_way.done()
+    assert not in_progress.done()
     await wire.mend()
-    assert await under_way == 5
+    assert await in_progress == 5
     assert whole(database_url) == 5
 
 
@@ -175,10 +175,10 @@ async def test_queries_are_unavailable_too_and_recover(wire: Wire) -> None:
 async def test_a_server_that_cancels_a_batch_has_not_written_it(appender: Appender, writing: Writing) -> None:
     """The server cancels by `statement_timeout` when the head row is locked."""
     async with log_locked(writing.url):
-        under_way = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in range(3)]
+        in_progress = [asyncio.create_task(appender.append(write_of(f"test:{n}"))) for n in range(3)]
         await until(lambda: appenders(writing.url, waiting=True))
         rows(writing.url, "SELECT pg_cancel_backend(pid) FROM unnest(%s::int[]) AS pid", appenders(writing.url))
-        results = await asyncio.gather(*under_way, return_exceptions=True)
+        results = await asyncio.gather(*in_progress, return_exceptions=True)
     assert [type(each) for each in results] == [Unavailable] * 3
     assert await appender.append(write_of("test:0")) == 1
     assert whole(writing.url) == 1

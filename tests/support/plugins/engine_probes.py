@@ -75,7 +75,7 @@ def use_kept(context: StepContext[Failures]) -> StepResult:
     return StepResult(message=context.job_file("kept.txt").read_text())
 
 
-def go_on(context: Context) -> StepResult:
+def resume(context: Context) -> StepResult:
     """Leave a file in the first run, and fail in the second run before it has a workspace."""
     if context.run_number == 1:
         (context.workspace / "left").touch()
@@ -122,5 +122,5 @@ CRASHING = Workflow("crashing", JobParameters, [Step("crash", crash)])
 CLAIMING = Workflow("claiming", Claim, [Step("claim", claim)])
 READING = Workflow("reading", Reading, [Step("keep", keep), Step("read", read, after=("keep",))])
 KEEPING = Workflow("keeping", Failures, [Step("keep", keep), Step("use", use_kept, after=("keep",))])
-LEAVING = Workflow("leaving", JobParameters, [Step("go_on", go_on)])
+LEAVING = Workflow("leaving", JobParameters, [Step("resume", resume)])
 WORKFLOWS = (NOOP, CHAIN, DIAMOND, WAITING, FAILING, CRASHING, CLAIMING, READING, KEEPING, LEAVING)

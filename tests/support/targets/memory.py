@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from domain.destination.targets import Target
-from workers.adapters.targets.named import file_name
+from workers.adapters.targets.published_names import file_name
 from workers.ports.live import LIVE, LiveIngest
 from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 

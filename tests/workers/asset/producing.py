@@ -21,7 +21,7 @@ from tests.support.services import services
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_guard import Network
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.ports.targets import Targets, TargetSettings
 
 ROLES = (*ENGINE, "outcomes", "assets")
@@ -102,7 +102,7 @@ async def production(
     """Run the API and the engine. `key` is that of the client of an earlier production on the same log. Files may be published
     below `filesystem_root`."""
     outbound, files = GuardedClient(outbound_allow), MediaDirectory(root)
-    targets = KnownTargets(lambda: GuardedClient(outbound_allow), settings=TargetSettings(filesystem_root))
+    targets = TargetRegistry(lambda: GuardedClient(outbound_allow), settings=TargetSettings(filesystem_root))
     engine = process(conninfo, role, media_root=root, roles=roles, outbound_allow=outbound_allow, filesystem_root=filesystem_root)
     async with engine as inner:
         container = services(inner, outbound=outbound, files=files, given={Targets: targets})

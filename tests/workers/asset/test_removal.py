@@ -190,20 +190,20 @@ async def test_a_run_that_was_frozen_before_it_published_publishes_nothing(inner
 @pytest.mark.usefixtures("_file")
 async def test_who_is_slow_leaves_the_file_of_the_next_asset(inner: Core, media_root: Path) -> None:
     """Another process may have released the path while this one deletes the folders of the job."""
-    under_way, go_on = asyncio.Event(), asyncio.Event()
+    in_progress, resume = asyncio.Event(), asyncio.Event()
 
     async def slowly(jobs: Collection[int]) -> None:
-        under_way.set()
-        await go_on.wait()
+        in_progress.set()
+        await resume.wait()
 
     await requested(inner)
     await do(inner, Asset.remove.on(KEY, running_job=17))
     slow = asyncio.create_task(removal(inner, media_root, remove_folders=slowly).remove())
-    await under_way.wait()
+    await in_progress.wait()
     await removal(inner, media_root).remove()
     await requested(inner, OTHER)
     (media_root / PATH).write_bytes(b"next")
-    go_on.set()
+    resume.set()
     await slow
     assert await is_there(media_root)
 

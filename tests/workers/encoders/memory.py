@@ -12,8 +12,8 @@ from domain.channel.encoding import FFMPEG, EncoderPlan, PointPlan
 from domain.event.values import AudioInput
 from domain.kernel.errors import Malformed
 from projections.kernel.background_task import start_task
-from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed, JudgedStatistics, PointStatistics
+from workers.ports.playout import Programme
 
 BEAT = 0.01
 PIECE = 1_000

@@ -18,7 +18,7 @@ from tests.support.receiver import Receiver
 from tests.support.sources.numbered_frames import film, numbers
 from tests.workers.encoders.test_ffmpeg import PATIENCE, encoder, joined, more, running
 from tests.workers.job.streamed import playlist
-from workers.adapters.encoders.fetched import FetchedStream
+from workers.adapters.encoders.fetched_stream import FetchedStream
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.outbound_http import GuardedClient

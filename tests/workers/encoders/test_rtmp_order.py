@@ -11,10 +11,11 @@ from domain.event.values import AudioInput
 from tests.contract.encoder.conftest import client
 from tests.projections.log.helpers import until
 from tests.support.rtmp_receiver import RtmpReceiver, rtmp_receiver
+from workers.adapters.encoders.flv_tags import _OVERHEAD, LATE, MOST_BUFFERED, Tag, TagInterleaver
+from workers.adapters.encoders.fragment_queue import QueuedFragment
 from workers.adapters.encoders.point import Sending
-from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
-from workers.adapters.encoders.rtmp_point import _OVERHEAD, LATE, MOST_BUFFERED, Interleaved, RtmpPoint, Tag
+from workers.adapters.encoders.rtmp_point import RtmpPoint
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.outbound_http import GuardedClient
 from workers.media.cmaf import CmafFragment, CmafHeader, CmafSample
@@ -32,7 +33,7 @@ def half_second(track: Track, number: int, *, key: bool = True, size: int = SIZE
     return QueuedFragment(track, CmafFragment(BEGIN * 1000 + number * 500, 500, bytes(5 * size), samples))
 
 
-def sent(order: Interleaved, *fragments: QueuedFragment) -> list[Tag]:
+def sent(order: TagInterleaver, *fragments: QueuedFragment) -> list[Tag]:
     return [tag for each in fragments for tag in order.add(each)]
 
 
@@ -46,7 +47,7 @@ def both(numbers: range) -> list[QueuedFragment]:
 
 @pytest.mark.parametrize(("lasting", "stopping"), [(PICTURE, SOUND), (SOUND, PICTURE)])
 def test_a_track_goes_on_without_the_other_one_which_is_in_sync_when_it_is_back(lasting: Track, stopping: Track) -> None:
-    order = Interleaved([PICTURE, SOUND], late=LATE)
+    order = TagInterleaver([PICTURE, SOUND], late=LATE)
     tags = sent(order, *both(range(8)))
     for number in range(8, 128):
         tags += sent(order, half_second(lasting, number))
@@ -62,7 +63,7 @@ def test_a_track_goes_on_without_the_other_one_which_is_in_sync_when_it_is_back(
 
 
 def test_picture_that_comes_too_late_goes_on_with_a_key_frame() -> None:
-    order = Interleaved([PICTURE, SOUND], late=LATE)
+    order = TagInterleaver([PICTURE, SOUND], late=LATE)
     sent(order, *both(range(4)), *(half_second(SOUND, number) for number in range(4, 16)))
     late = [half_second(PICTURE, number, key=number % 4 == 0) for number in range(9, 24)]
     tags = sent(order, *late, *(half_second(SOUND, number) for number in range(16, 24)))
@@ -71,7 +72,7 @@ def test_picture_that_comes_too_late_goes_on_with_a_key_frame() -> None:
 
 
 def test_what_waits_is_bounded_in_bytes() -> None:
-    order = Interleaved([PICTURE, SOUND])
+    order = TagInterleaver([PICTURE, SOUND])
     tags: list[Tag] = []
     for number in range(4 * MOST_BUFFERED // (5 * 1_000_000)):
         tags += [(time, kind, b"") for time, kind, _ in sent(order, half_second(PICTURE, number, size=1_000_000))]

@@ -14,7 +14,7 @@ from tests.workers.health.point_server import smil
 from workers.adapters.point_status.state_pages import smil_page, status_page
 from workers.adapters.point_status.strategies import LARGEST_MANIFEST, LARGEST_PAGE
 from workers.media.errors import Unreadable
-from workers.media.newest import newest_in_mpd, newest_in_playlist, variant
+from workers.media.live_edge import newest_in_mpd, newest_in_playlist, variant
 from workers.ports.points import PointSilent
 
 PLAYLIST = b"#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:2031-01-02T12:00:00Z\n#EXTINF:2.0,\na.ts\n"

@@ -16,7 +16,7 @@ from tests.workers.job.streamed import Streamed
 from workers.job.media_paths import MediaPaths
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 
 @dataclass

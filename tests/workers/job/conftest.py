@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from workers.job.step_processes import step_fork_server
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 
 @pytest.fixture(scope="session")

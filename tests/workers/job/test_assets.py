@@ -15,7 +15,7 @@ from tests.support.step_hosts import Listener, order
 from tests.workers.job.sources import HDR, ffmpeg
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 TONE = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4")
 H264 = ("-c:v", "libx264", "-g", "30", "-sc_threshold", "0", "-bf", "2", "-pix_fmt", "yuv420p")

@@ -11,7 +11,7 @@ from tests.support.packages import published, run
 from tests.support.step_hosts import Listener
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 SRT = "1\n00:00:01,000 --> 00:00:03,000\n<i>Hallo</i> <script>x</script>\n\n2\n00:00:05,500 --> 00:00:07,000\nzwei\n"
 NAME = "captions/a.de.captions.vtt"

@@ -15,7 +15,7 @@ from tests.support.sources.numbered_frames import probed
 from tests.support.step_hosts import Listener, order
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 FRAME = 0.045
 

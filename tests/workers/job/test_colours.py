@@ -19,7 +19,7 @@ from tests.workers.job.chromium import opened
 from tests.workers.job.sources import ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 CLIP: dict[str, Any] = {"start": "00:00:00.400", "end": "00:00:01.200"}
 CHROMIUM = 12

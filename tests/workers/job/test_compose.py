@@ -29,7 +29,7 @@ from workers.job.media_paths import MediaPaths
 from workers.job.protocol import Finished, Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workspaces import Workspaces
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 SMALL, OTHER, WIDE, SILENT, LOUD, TRUNCATED, LIST, TURNED = 1, 2, 3, 4, 5, 6, 7, 8
 KID, KEY = "22dac626328f8d21b3ffcd10e5b85d43", "000102030405060708090a0b0c0d0e0f"

@@ -15,7 +15,7 @@ from tests.support.sources.measure import apart, box, picture, sound
 from tests.support.sources.playlists import event, item, playlist
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 PLAIN, CHANGING, NARROW, EARLY_SOUND, LATE_PICTURE, LATE_SOUND, SHORT_SOUND, STILL, SLIDES = range(1, 10)
 GAIN: Final = 8.0

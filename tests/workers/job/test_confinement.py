@@ -34,9 +34,9 @@ from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
 from workers.job.workspaces import OutputMissing, Workspaces
 from workers.kernel import landlock
-from workers.kernel.confined import arguments
+from workers.kernel.confined_program import arguments
 from workers.kernel.confinement import DESCRIPTORS, FILE, MEMORY, NICE, OPEN_FILES, OPEN_NETWORK, PROCESSES, environment
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts")
 AS_NOBODY = """

@@ -22,7 +22,7 @@ from workers.job.content_protection import ContentProtection
 from workers.job.protocol import Finished, Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 EVENT = uuid4()
 ADMIN = Invocation.by("admin")

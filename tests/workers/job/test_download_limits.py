@@ -17,7 +17,7 @@ from tests.support.step_hosts import Listener, order
 from workers.job.download_limits import DownloadLimitReached, DownloadWatch
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.ports.outbound import DownloadLimits
 
 

@@ -14,7 +14,7 @@ from tests.support.sources.captioned import Line21, captioned, dtvcc, triples
 from tests.support.sources.numbered_frames import film, probed
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 FRAMES = 150
 CC1 = Line21("CC1").pop_on(50, "HELLO", "WORLD", until=75).roll_up(80, "ROLLING").pop_on(110, "BYE", until=130)

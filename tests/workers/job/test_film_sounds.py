@@ -21,7 +21,7 @@ from workers.adapters.ffmpeg import find
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.vod.ingest import VodIngest
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.media.hls import attributes
 from workers.media.loudness import meter, read_meter
 

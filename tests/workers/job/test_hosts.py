@@ -26,7 +26,7 @@ from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_processes import step_fork_server
 from workers.kernel import landlock
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 SECRET = "S3cret"
 

@@ -22,7 +22,7 @@ from tests.workers.job.file_host import CHANGED, FileHost
 from workers.job.media_paths import MediaPaths
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 BODY = bytes(range(256)) * 4_000
 DIGEST = sha256(BODY).hexdigest()

@@ -36,14 +36,14 @@ async def test_what_is_still_written_for_a_stopped_step_gets_into_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The descriptor of its file may belong to another file by then."""
-    under_way, ended = asyncio.Event(), asyncio.Event()
-    go_on, loop, to_thread = threading.Event(), asyncio.get_running_loop(), asyncio.to_thread
+    in_progress, ended = asyncio.Event(), asyncio.Event()
+    resume, loop, to_thread = threading.Event(), asyncio.get_running_loop(), asyncio.to_thread
 
     async def slowly(act: Callable[..., Any], *given: Any) -> Any:
         def blocked_write() -> Any:
-            loop.call_soon_threadsafe(under_way.set)
+            loop.call_soon_threadsafe(in_progress.set)
             try:
-                go_on.wait()
+                resume.wait()
                 return act(*given)
             finally:
                 loop.call_soon_threadsafe(ended.set)
@@ -52,13 +52,13 @@ async def test_what_is_still_written_for_a_stopped_step_gets_into_no_other_file(
 
     monkeypatch.setattr(asyncio, "to_thread", slowly)
     fetch = asyncio.create_task(Inputs(tmp_path, cast("ObjectStore", Store())).fetch(1, NAME, progress=lambda _: None))
-    await under_way.wait()
+    await in_progress.wait()
     fetch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await fetch
     other = tmp_path / "other"
     descriptors = [os.open(other, os.O_RDWR | os.O_CREAT) for _ in range(8)]
-    go_on.set()
+    resume.set()
     await ended.wait()
     for descriptor in descriptors:
         os.close(descriptor)

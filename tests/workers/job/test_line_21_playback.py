@@ -21,7 +21,7 @@ from tests.workers.job.test_text_playback import PLAYERS, SECONDS, Screening, sr
 from tests.workers.job.test_text_playback import screening as screening
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 EMBEDDED: Final = "CC1"
 SPOKEN: Final = {

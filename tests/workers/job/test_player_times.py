@@ -16,7 +16,7 @@ from tests.support.step_hosts import Listener, order
 from tests.workers.job.sources import WRAP, ffmpeg
 from workers.job.protocol import Finished
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 TONE: Final = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4:sample_rate=48000")
 BOTH: Final = ("-map", "0:v", "-map", "1:a", "-c:a", "aac")

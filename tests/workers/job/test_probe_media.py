@@ -16,7 +16,7 @@ from tests.workers.test_ffmpeg import script
 from workers.adapters.ffmpeg import find
 from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 SOURCE = ["-f", "lavfi", "-i", "testsrc=size=64x36:rate=25:duration=0.2", "-c:v", "mpeg4"]
 

@@ -34,7 +34,7 @@ from workers.job.protocol import Finished, StepFailure
 from workers.job.publication_uploads import PublicationUploads
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.publication_upload import Rate
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.media.captions.tracks import TextTrack, in_playlist
 from workers.ports.targets import OpenedDestination, PublicationOrder, ServiceAddresses, TargetFailed, TextTarget
 

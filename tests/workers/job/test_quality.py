@@ -16,7 +16,7 @@ from tests.support.step_hosts import Listener
 from tests.workers.job.sources import ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 H264 = ("-c:v", "libx264", "-preset", "ultrafast", "-qp", "8", "-pix_fmt", "yuv420p")
 NAMED = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"

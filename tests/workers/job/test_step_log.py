@@ -20,11 +20,11 @@ FIRST, SECOND = QueuedRun(1, 1, 1), QueuedRun(2, 1, 1)
 
 async def test_a_run_that_is_stopped_takes_no_line_with_it(inner: Core, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run writes the lines of all others too."""
-    under_way, go_on = asyncio.Event(), asyncio.Event()
+    in_progress, resume = asyncio.Event(), asyncio.Event()
 
     async def slow(*given: Any, **named: Any) -> None:
-        under_way.set()
-        await go_on.wait()
+        in_progress.set()
+        await resume.wait()
         await write(*given, **named)
 
     monkeypatch.setattr(step_log, "write", slow)
@@ -34,12 +34,12 @@ async def test_a_run_that_is_stopped_takes_no_line_with_it(inner: Core, monkeypa
     other.log(Severity.INFO, "before")
     other.progress(0.5, "half")
     ending = asyncio.create_task(stopped.flush())
-    await under_way.wait()
+    await in_progress.wait()
     ending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await ending
     other.log(Severity.INFO, "after")
-    go_on.set()
+    resume.set()
     await log.stop()
     lines = await inner.database.rows("SELECT job, message FROM job_log_lines ORDER BY id")
     assert lines == [(1, "its own"), (2, "before"), (2, "after")]

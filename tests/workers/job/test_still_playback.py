@@ -19,7 +19,7 @@ from tests.support.sources import films
 from tests.workers.job.chromium import opened
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 SECONDS: Final = 120.0
 PLAYERS: Final = {

@@ -20,7 +20,7 @@ from tests.support.step_hosts import Listener
 from tests.workers.job.sources import ffmpeg
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.media.captions.reading import read
 from workers.media.captions.tracks import TextTrack, listed_tracks
 from workers.media.hls import attributes

@@ -20,7 +20,7 @@ from tests.support.sources.numbered_frames import film
 from tests.workers.job.chromium import opened
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.media.captions.tracks import TextTrack
 
 LANGUAGES: Final = {

@@ -18,7 +18,7 @@ from tests.support.sources.numbered_frames import probed
 from tests.support.step_hosts import Listener
 from workers.job.protocol import StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 FRAME = 0.042
 DELAY = 0.06

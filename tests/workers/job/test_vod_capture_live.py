@@ -26,7 +26,7 @@ from workers.job.protocol import Finished, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.capture.downloads import Downloads
 from workers.job.workflows.capture.segments import MediaResource, SourceFault
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.ports.outbound import DownloadLimits
 
 __all__ = ["studio"]

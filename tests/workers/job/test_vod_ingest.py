@@ -21,7 +21,7 @@ from tests.workers.job.sources import BOTH, FRAMES, H264, RISKY, SOURCES, TONE, 
 from workers.job.protocol import StepFailure
 from workers.job.registry import builtin
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 
 @pytest.fixture(scope="module")

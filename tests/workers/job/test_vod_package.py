@@ -24,7 +24,7 @@ from workers.job.protocol import Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.workflows.vod.renditions import ladder
 from workers.job.workflows.vod.thumbnails import Sheets
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 from workers.media.source import Picture
 
 TONES = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4", "-f", "lavfi", "-i", "sine=frequency=880:duration=4")

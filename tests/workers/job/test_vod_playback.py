@@ -18,7 +18,7 @@ from tests.workers.job.sources import RISKY, SOURCES, Foreign
 from tests.workers.job.theatre import HEIGHT, WIDTH, Theatre
 from workers.job.protocol import Protection, StepFailure
 from workers.job.step_process_pool import StepProcessPool
-from workers.kernel.forked import ForkServer
+from workers.kernel.fork_client import ForkServer
 
 TONES: Final = ("-f", "lavfi", "-i", "sine=frequency=440:duration=4", "-f", "lavfi", "-i", "sine=frequency=880:duration=4")
 TRACKS: Final = ("-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu")

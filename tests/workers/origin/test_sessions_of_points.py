@@ -42,20 +42,20 @@ async def test_a_session_that_begins_while_the_disk_is_read_is_not_forgotten(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await Track(studio, "v0", session=7).send()
-    read, go_on, state = threading.Event(), threading.Event(), RecordedPoint.state
+    read, resume, state = threading.Event(), threading.Event(), RecordedPoint.state
 
     def slowly(point: RecordedPoint) -> object:
         result = state(point)
         if not read.is_set():
             read.set()
-            go_on.wait()
+            resume.wait()
         return result
 
     monkeypatch.setattr(RecordedPoint, "state", slowly)
     looking = asyncio.create_task(studio.origin.ingest.look("news", writer(8)))
     await asyncio.to_thread(read.wait)
     await Track(studio, "v0", session=8).send()
-    go_on.set()
+    resume.set()
     await looking
     assert studio.origin.ingest.refused_now("news", writer(7))
 

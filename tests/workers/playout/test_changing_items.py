@@ -21,7 +21,7 @@ from workers.adapters.encoders.canvas import CHANNELS, SAMPLE, Canvas
 from workers.adapters.encoders.item_decoder import ItemDecoder, ItemStreams, Over, inspect_item
 from workers.adapters.ffmpeg import find
 from workers.adapters.step_account import program_confinement
-from workers.playout.ports import OpenedItem
+from workers.ports.playout import OpenedItem
 
 CANVAS = Canvas(160, 90, Fraction(25))
 FRAME = 0.05

@@ -25,7 +25,7 @@ from workers.adapters.item_cache import ItemCache
 from workers.adapters.item_files import PlayoutFiles
 from workers.adapters.media_directory import MediaDirectory
 from workers.adapters.outbound_http import GuardedClient
-from workers.playout.ports import ItemLimits, OpenedItem, Unplayable
+from workers.ports.playout import ItemLimits, OpenedItem, Unplayable
 
 __all__ = ["LOCAL", "client"]
 EVENT = UUID(int=5)

@@ -26,10 +26,10 @@ from tests.support.playout import Shelf, item
 from tests.support.receiver import Receiver
 from tests.support.sources.numbered_frames import film, numbers, probed, tool
 from workers.adapters.encoders.ffmpeg import FfmpegEncoder, RunningFfmpeg
-from workers.adapters.encoders.upcoming import PlayoutPatience
+from workers.adapters.encoders.upcoming_items import PlayoutPatience
 from workers.adapters.outbound_http import GuardedClient
-from workers.playout.ports import OpenedItem, PlayoutStatistics
-from workers.playout.programme import Programme
+from workers.playout.programme import PlayoutProgramme
+from workers.ports.playout import OpenedItem, PlayoutStatistics
 
 __all__ = ["client", "receiver"]
 PATIENCE = 90.0
@@ -66,7 +66,7 @@ def encode() -> int:
 @asynccontextmanager
 async def playing(
     client: GuardedClient,
-    programme: Programme,
+    programme: PlayoutProgramme,
     *urls: str,
     session: int = 7,
     patience: PlayoutPatience = STEADY,

@@ -16,8 +16,8 @@ from domain.kernel.errors import Unavailable
 from tests.projections.log.helpers import until
 from tests.support.playout import Shelf, item
 from workers.playout import programme as programme_module
-from workers.playout.ports import PlayoutPlaylist
-from workers.playout.programme import Programme, shown
+from workers.playout.programme import PlayoutProgramme
+from workers.ports.playout import PlayoutPlaylist, item_label
 
 PATIENCE = 30.0
 
@@ -91,8 +91,8 @@ async def test_what_is_left_out_is_noted_once_for_each_reason_until_it_was_playe
     ],
 )
 async def test_nothing_secret_of_an_item_is_shown_or_kept(shelf: Shelf, value: str, words: str) -> None:
-    assert shown(item(value)) == words
-    assert shown(Item(type=ItemType.EVENT, value=str(UUID(int=1)))) == f"the Event {UUID(int=1)}"
+    assert item_label(item(value)) == words
+    assert item_label(Item(type=ItemType.EVENT, value=str(UUID(int=1)))) == f"the Event {UUID(int=1)}"
     shelf.put(value)
     programme = shelf.programme()
     place = programme.successor(None)
@@ -176,6 +176,6 @@ async def test_what_a_session_kept_is_where_the_next_goes_on(shelf: Shelf) -> No
     assert result.place == second
     assert 44.0 < result.offset < 60.0
     before.over(second)
-    result = Programme.due(shelf.programme(last_place=before.place()))
+    result = PlayoutProgramme.due(shelf.programme(last_place=before.place()))
     assert result is not None
     assert (result.place.index, result.offset) == (2, 0.0), "what was added since"

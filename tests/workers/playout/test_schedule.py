@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.playout import item
-from workers.playout.ports import PlayoutPlaylist
-from workers.playout.schedule import DueItem, Place, PlayoutAnchor, due, locate, successor
+from workers.playout.schedule import PlayoutAnchor, due, locate, successor
+from workers.ports.playout import DueItem, Place, PlayoutPlaylist
 
 NAMES = st.lists(st.sampled_from("abcdef"), max_size=6)
 

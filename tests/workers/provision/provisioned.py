@@ -21,7 +21,7 @@ from domain.provision.handlers import ProvisionHandlers
 from domain.provision.values import Deployment, ProvisionState, name_of
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile
 from domain.record.record import RegisterRecord
-from domain.webhook.naming import CallbackNaming
+from domain.webhook.callback_naming import CallbackNaming
 from projections.consumers.leases import ShardLeases
 from projections.event.queries import EventQueries
 from projections.kernel.database.database import Database

@@ -14,7 +14,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord

@@ -22,7 +22,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
 from domain.publication.live_handlers import LivePublicationHandlers
 from domain.publication.values import PublicationKind, PublicationText
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord
@@ -41,11 +41,11 @@ from tests.support.feeding import do
 from tests.support.services import container
 from tests.support.targets.memory import MemoryTarget
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets.known import KnownTargets
+from workers.adapters.targets.registry import TargetRegistry
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.ports.targets import TargetFailed, Targets
-from workers.publication.following import EventFollowing
+from workers.publication.live_follower import LiveFollower
 from workers.publication.policy import CONSUMER, Removals, SyndicationOrders
 from workers.publication.role import SyndicationCommands
 from workers.publication.trial import TargetTrials, UploadOpening
@@ -112,7 +112,7 @@ async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes |
     services = container(inner, given=given)
     handlers, live = services.get(PublicationHandlers), services.get(LivePublicationHandlers)
     removals = Removals(handlers, live, inner.streams, clock=inner.clock, lease=LEASE)
-    commands = SyndicationCommands(removals, services.get(EventFollowing))
+    commands = SyndicationCommands(removals, services.get(LiveFollower))
     worker = OrderWorker(Orders(inner.database, CONSUMER), commands.carry_out, waker=Waker())
     await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
     while await worker.carry_out():
@@ -175,7 +175,7 @@ async def test_a_target_that_hangs_is_given_up(inner: Core) -> None:
 
 
 async def test_what_nothing_here_publishes_to_says_so(inner: Core) -> None:
-    fault = await TargetTrials(KnownTargets(GuardedClient), refused={}).fault(Target.MPX, {})
+    fault = await TargetTrials(TargetRegistry(GuardedClient), refused={}).fault(Target.MPX, {})
     assert fault is not None
     assert fault.startswith("No installed target publishes to MPX: choose another one")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.properties.bounds import MIB, bounded
 from tests.properties.test_origin_parsers import spoilt
 from tests.workers.origin.mp4 import AAC, AVC, SCALE, box, fragment, init
-from workers.adapters.encoders.queued import QueuedFragment
-from workers.adapters.encoders.rtmp_point import Interleaved
+from workers.adapters.encoders.flv_tags import TagInterleaver
+from workers.adapters.encoders.fragment_queue import QueuedFragment
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.pushes.live_stream import PICTURE, SOUND, OpenStream
 from workers.adapters.pushes.track_feed import TrackFeed
@@ -108,7 +108,7 @@ def test_any_bytes_are_cmaf_or_not(data: bytes) -> None:
 
 async def test_what_waited_for_another_track_is_not_counted_once_it_was_sent() -> None:
     sound = Track(SOUND, cmaf.header(init(AAC)))
-    order = Interleaved([TRACK, sound])
+    order = TagInterleaver([TRACK, sound])
     assert not [tag for number in range(3) for tag in order.add(QueuedFragment(TRACK, fragment_of(number)))]
     assert order.buffered > 3 * 100_000
     assert len(list(order.add(QueuedFragment(sound, fragment_of(9))))) == 3

@@ -23,7 +23,7 @@ from domain.publication.aggregate import Publication
 from domain.publication.row import PublicationRow
 from domain.publication.sources import ChannelSources
 from domain.publication.values import PublicationKind, PublicationState, PublicationText
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord
@@ -41,9 +41,9 @@ from tests.support.rtmp_receiver import RtmpReceiver, rtmp_receiver
 from tests.support.sessions import LEASE, until
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import StreamOpener
 from workers.adapters.pushes.rtmp_push import RtmpPusher
+from workers.adapters.pushes.stream_copy import Copying
 from workers.adapters.step_account import program_confinement
 from workers.kernel.wakeups import Waker
 from workers.ports.live import LiveIngest

@@ -19,13 +19,13 @@ from tests.support.sessions import until
 from tests.support.sources.numbered_frames import probed, tool
 from tests.workers.encoders.test_continuous_points import command_line, free_port, nginx
 from tests.workers.outbound.test_client import certified
+from workers.adapters.encoders.flv_tags import LATE
 from workers.adapters.encoders.rtmp import AUDIO, VIDEO
-from workers.adapters.encoders.rtmp_point import LATE
 from workers.adapters.ffmpeg import find
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.pushes.copied import Copying
 from workers.adapters.pushes.live_stream import StreamOpener
 from workers.adapters.pushes.rtmp_push import RtmpPusher
+from workers.adapters.pushes.stream_copy import Copying
 from workers.adapters.step_account import program_confinement
 from workers.ports.live import LiveIngest
 from workers.ports.pushes import Push, PushedSound, PushFailed, PushRecord

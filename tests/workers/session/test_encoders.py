@@ -32,9 +32,8 @@ from tests.support.sessions import FAST, LEASE, go_live, stop, until
 from tests.workers.encoders.memory import MemoryEncoder, MemoryPoint
 from workers.kernel.metrics import PlayoutMetrics
 from workers.kernel.wakeups import Waker
-from workers.playout.ports import PlayoutPlaylist
-from workers.playout.programme import Programme
-from workers.playout.schedule import Place
+from workers.playout.programme import PlayoutProgramme
+from workers.ports.playout import Place, PlayoutPlaylist, Programme
 from workers.session.encoder_session import Patience
 from workers.session.encoders import WANTED, EncoderSessions
 from workers.session.playouts import Playouts
@@ -478,11 +477,11 @@ async def test_a_session_that_follows_goes_on_where_the_one_before_was_and_a_new
     stage.shelf.put("a", "b")
     await stage.given(encoder("enc-1", "a", composes=True))
 
-    async def running(worker: SessionWorker) -> tuple[Programme, int]:
+    async def running(worker: SessionWorker) -> tuple[PlayoutProgramme, int]:
         await until(lambda: programmes(stage) and worker.sessions)
         await until(stage.sends("a"))
         [programme] = programmes(stage)
-        assert programme is not None
+        assert isinstance(programme, PlayoutProgramme)
         [session] = worker.sessions.values()
         return programme, session.number
 

@@ -10,7 +10,7 @@ from api.wiring.core import Core
 from domain.event.commands import AddOrUpdateEvent
 from domain.record.kinds.chapter_point import ChapterPoint
 from projections.consumers.leases import ShardLeases
-from projections.consumers.parked import ParkedRecords
+from projections.consumers.parked_records import ParkedRecords
 from projections.log.reader import head
 from tests.projections.log.helpers import rows as read_rows
 from tests.projections.log.helpers import until

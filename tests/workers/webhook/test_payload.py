@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from domain.event.values import EventDetails, EventState, Mp4State
 from tests.properties.histories import texts
 from workers.webhook.fanout import payload
-from workers.webhook.policy import Action, Change, Effect
+from workers.webhook.policy import Effect, EventChange, PayloadAction
 from workers.webhook.sender.attempt import form_body
 
 EVENT = "1f0c0a5e-0000-4000-8000-000000000001"
@@ -21,19 +21,19 @@ FIELDS = [
     *("ProvisionStateChanged", "CapturingLive2VodFlagChanged", "Action"),
 ]
 PUBLISHED = EventDetails(ref_id="match 7/ä&=+", external_id=None, state=EventState.LIVE_PUBLISHED, mp4_state=Mp4State.NONE)
-WENT_LIVE = Effect(Action.UPDATED, Change.STATE)
+WENT_LIVE = Effect(PayloadAction.UPDATED, EventChange.STATE)
 
 _FLAGS = {
-    Change.STATE: "stateChanged",
-    Change.METADATA: "metadataChanged",
-    Change.THUMBNAIL: "thumbnailChanged",
-    Change.FORCED: "isForced",
-    Change.AUDIO: "audioChanged",
-    Change.MP4_STATE: "mp4StateChanged",
-    Change.CHAPTER_POINTS: "chapterPointsChanged",
-    Change.ASSETS: "assetsChanged",
-    Change.PROVISION_STATE: "provisionStateChanged",
-    Change.CAPTURING: "capturingLive2VodFlagChanged",
+    EventChange.STATE: "stateChanged",
+    EventChange.METADATA: "metadataChanged",
+    EventChange.THUMBNAIL: "thumbnailChanged",
+    EventChange.FORCED: "isForced",
+    EventChange.AUDIO: "audioChanged",
+    EventChange.MP4_STATE: "mp4StateChanged",
+    EventChange.CHAPTER_POINTS: "chapterPointsChanged",
+    EventChange.ASSETS: "assetsChanged",
+    EventChange.PROVISION_STATE: "provisionStateChanged",
+    EventChange.CAPTURING: "capturingLive2VodFlagChanged",
 }
 
 
@@ -56,17 +56,17 @@ def test_a_form_has_the_same_fields_in_pascal_case() -> None:
 
 
 def test_every_change_has_its_own_flag() -> None:
-    for change in Change:
-        shown = from_json(payload(EVENT, PUBLISHED, effect=Effect(Action.UPDATED, change)))
+    for change in EventChange:
+        shown = from_json(payload(EVENT, PUBLISHED, effect=Effect(PayloadAction.UPDATED, change)))
         assert [name for name, value in shown.items() if value is True] == [_FLAGS[change]]
 
 
-@given(st.none() | texts, st.none() | texts, st.sampled_from(EventState), st.sampled_from(Mp4State), st.sampled_from(Action))
+@given(st.none() | texts, st.none() | texts, st.sampled_from(EventState), st.sampled_from(Mp4State), st.sampled_from(PayloadAction))
 def test_json_and_form_have_the_same_values_for_any_text(
-    ref_id: str | None, external_id: str | None, state: EventState, mp4_state: Mp4State, action: Action
+    ref_id: str | None, external_id: str | None, state: EventState, mp4_state: Mp4State, action: PayloadAction
 ) -> None:
     details = EventDetails(ref_id=ref_id, external_id=external_id, state=state, mp4_state=mp4_state)
-    body = payload(EVENT, details, effect=Effect(action, Change.MP4_STATE))
+    body = payload(EVENT, details, effect=Effect(action, EventChange.MP4_STATE))
     shown = from_json(body)
     form = dict(parse_qsl(form_body(body).decode("ascii"), keep_blank_values=True, strict_parsing=True))
     assert list(form) == FIELDS

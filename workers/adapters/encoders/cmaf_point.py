@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from domain.channel.encoding import PointPlan
 from projections.kernel.background_task import start_task
+from workers.adapters.encoders.fragment_queue import FragmentQueue
 from workers.adapters.encoders.point import NotSent, Pauses, Point, Sending, refusal, sentence
-from workers.adapters.encoders.queued import FragmentQueue
 from workers.adapters.encoders.tracks import Track
 from workers.media.cmaf import CmafFragment
 from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused

@@ -24,16 +24,16 @@ from workers.adapters.encoders.points import points_for, reachable
 from workers.adapters.encoders.process import EncodeProcess, Pipes
 from workers.adapters.encoders.sources import EncoderSources, OpenSource
 from workers.adapters.encoders.tracks import EncodeClock, EncodedTracks, Segment, Track, TrackPlan
-from workers.adapters.encoders.upcoming import PlayoutPatience
+from workers.adapters.encoders.upcoming_items import PlayoutPatience
 from workers.adapters.step_account import program_confinement
 from workers.adapters.system_account import AccountError
 from workers.kernel.confinement import Confinement
 from workers.kernel.media_programs import missing
 from workers.media.cmaf import CmafFragment
 from workers.media.errors import Unreadable
-from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed, JudgedStatistics
 from workers.ports.outbound import NO_HEADERS, OutboundConnections
+from workers.ports.playout import Programme
 
 # Detection, without decoding, of sound that drifts away from its picture, by how much of each has come. An encoder delays frames
 # of the picture, and fragments come in steps. So the watch measures how far, and for how long, the distance differs from that of

@@ -27,10 +27,10 @@ from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, readable
 from projections.kernel.background_task import start_task
 from workers.adapters.encoders.point import SESSION, shown
-from workers.adapters.encoders.said import Secrets, secrets_of_point, secrets_of_settings
-from workers.playout.programme import Programme
+from workers.adapters.encoders.sanitizer import Secrets, secrets_of_point, secrets_of_settings
 from workers.ports.encoders import EncoderFailed, EncoderStatistics, PointStatistics
 from workers.ports.outbound import Outbound, OutboundFailed, OutboundRefused, Reply
+from workers.ports.playout import Programme
 
 LEASE: Final = 10.0
 """Seconds without a request after which the encoder stops automatically."""

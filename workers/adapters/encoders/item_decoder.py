@@ -21,8 +21,8 @@ from workers.adapters.encoders.raw_pipes import RawReader, pipe, readable
 from workers.kernel.confinement import Confinement
 from workers.media.colours import FILM, Colours
 from workers.media.filters import FilteredTrack, FormedTracks, sound_form
-from workers.playout.ports import OpenedItem, Unplayable
 from workers.ports.encoders import EncoderFailed
+from workers.ports.playout import OpenedItem, Unplayable
 
 PRIMED: Final = 10.0
 """Seconds within which a decoder must give its first picture."""

@@ -22,10 +22,9 @@ from workers.adapters.encoders.canvas import SAMPLE, Canvas
 from workers.adapters.encoders.encode_command import Input
 from workers.adapters.encoders.item_decoder import Over, Slot
 from workers.adapters.encoders.raw_pipes import RawWriter, pipe
-from workers.adapters.encoders.upcoming import PlayoutPatience, Ready, Upcoming
+from workers.adapters.encoders.upcoming_items import PlayoutPatience, ReadyItem, UpcomingItems
 from workers.kernel.confinement import Confinement
-from workers.playout.ports import PlayoutStatistics
-from workers.playout.programme import Programme, shown
+from workers.ports.playout import PlayoutStatistics, Programme, item_label
 
 _PICTURES_WAITING: Final = 2
 _SOUNDS_WAITING: Final = 250
@@ -68,7 +67,7 @@ class Playout:
 
     def __post_init__(self) -> None:
         self._pace = _Pace(self.canvas)
-        self._upcoming = Upcoming(self.programme, self.canvas, self.program, self.confinement, self.patience)
+        self._upcoming = UpcomingItems(self.programme, self.canvas, self.program, self.confinement, self.patience)
 
     def opened(self) -> Input:
         """Open the pipes and return the arguments of an encode that reads them."""
@@ -94,7 +93,7 @@ class Playout:
         self._ends = []
 
     @property
-    def on_air(self) -> Ready | None:
+    def on_air(self) -> ReadyItem | None:
         return self._upcoming.on_air
 
     def statistics(self) -> PlayoutStatistics:
@@ -102,7 +101,7 @@ class Playout:
         place = on_air.place if on_air is not None else None
         return PlayoutStatistics(
             item=None if place is None else place.index,
-            value="" if on_air is None else shown(on_air.item),
+            value="" if on_air is None else item_label(on_air.item),
             position=0.0 if on_air is None else round(on_air.position(self.canvas), 3),
             length=None if on_air is None or on_air.length is None else round(on_air.length, 3),
             next=None if following is None else following.place.index,
@@ -167,14 +166,14 @@ class Playout:
             await on_air.decoder.read_more(seconds=self.patience.late - on_air.waited)
             on_air.waited += time.monotonic() - begun
 
-    def _bridge(self, on_air: Ready, frame: int) -> Slot:
+    def _bridge(self, on_air: ReadyItem, frame: int) -> Slot:
         """Return the last picture again."""
         on_air.bridged += 1
         self._repeated += 1
         self.programme.counts.repeated()
         return on_air.decoder.bridge(frame)
 
-    def _next(self, frame: int) -> Ready | None:
+    def _next(self, frame: int) -> ReadyItem | None:
         ready = self._upcoming.take()
         if ready is None:
             return None
@@ -185,7 +184,7 @@ class Playout:
         self.programme.began(ready.place, at=now - self._pace.late(frame) if ready.began is None else ready.began)
         return ready
 
-    def _give_up(self, on_air: Ready) -> None:
+    def _give_up(self, on_air: ReadyItem) -> None:
         """Skip an item that gives no more frames and does not end."""
         self._upcoming.end()
         self.programme.skip(on_air.place, item=on_air.item, reason="its decoder gave no more pictures while it was on the air")

@@ -11,7 +11,8 @@ from domain.channel.encoding import PointPlan
 from workers.adapters.encoders.cmaf_point import CmafPoint
 from workers.adapters.encoders.hls_point import HlsPoint
 from workers.adapters.encoders.point import Point, Sending, shown
-from workers.adapters.encoders.rtmp_point import PORTS, RtmpPoint
+from workers.adapters.encoders.rtmp import PORTS
+from workers.adapters.encoders.rtmp_point import RtmpPoint
 from workers.adapters.encoders.tracks import Track
 from workers.ports.encoders import EncoderFailed
 from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.said import without_addresses
-from workers.kernel.confined import arguments
+from workers.adapters.encoders.sanitizer import without_addresses
+from workers.kernel.confined_program import arguments
 from workers.kernel.confinement import Confinement, environment
 
 _PIECE: Final = 256 * 1024

@@ -19,6 +19,9 @@ from projections.kernel.background_task import start_task
 from workers.adapters.encoders.amf import Value, decode, encode
 from workers.adapters.encoders.point import NotSent
 
+PORTS: Final = {"rtmp": 1935, "rtmps": 443}
+STUCK: Final = 10.0
+"""Seconds after which a server that accepts no data counts as stuck."""
 AUDIO: Final = 8
 VIDEO: Final = 9
 DATA: Final = 18

@@ -18,17 +18,17 @@ from domain.channel.encoder_settings import EncodeSettings
 from domain.event.values import AudioInput, listed_inputs
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.encode_command import REALTIME, TEST_FPS, Input, exact_rate, pattern_input
-from workers.adapters.encoders.fetched import FetchedStream
+from workers.adapters.encoders.fetched_stream import FetchedStream
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.playout import Playout
 from workers.adapters.encoders.probe import probe_source, quotient, tracks_of
-from workers.adapters.encoders.upcoming import PlayoutPatience
-from workers.adapters.item_files import NotThere, open_below
+from workers.adapters.encoders.upcoming_items import PlayoutPatience
+from workers.adapters.item_files import UnusableFile, open_below
 from workers.kernel.confinement import Confinement
 from workers.media.colours import Colours
-from workers.playout.programme import Programme
 from workers.ports.encoders import EncoderFailed
 from workers.ports.outbound import OutboundConnections, OutboundFailed, OutboundRefused
+from workers.ports.playout import Programme
 
 Feed = Callable[[StreamWriter], Awaitable[str]]
 """Writes the source to a process and returns why it failed, empty if it ended."""
@@ -219,5 +219,5 @@ def _open_film(root: Path, name: str) -> int:
     """Open a film. Raises `EncoderFailed`."""
     try:
         return open_below(root, name)
-    except NotThere as fault:
+    except UnusableFile as fault:
         raise EncoderFailed(f"{_NAME}.file: {fault}.") from None

@@ -25,8 +25,8 @@ from workers.adapters.kafka.broker_topics import absent, create, largest
 from workers.adapters.kafka.client_thread import ClientThread, suppressed
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
-from workers.adapters.kafka.held import HeldPositions, ReadBack
 from workers.adapters.kafka.refusals import translate_errors
+from workers.adapters.kafka.topic_positions import ReadBack, TopicPositions
 from workers.adapters.kafka.topics import LARGEST, Topics
 from workers.relay import BrokerRecord
 
@@ -54,7 +54,7 @@ class KafkaPublisher:
         self._thread: ClientThread | None = None
         self._producer: Any = None
         self._reading: ReadBack | None = None
-        self._sent_positions = HeldPositions()
+        self._sent_positions = TopicPositions()
         self._largest: Mapping[str, int] = {}
         self._origin = Origin(UUID(int=0), 0)
 
@@ -69,7 +69,7 @@ class KafkaPublisher:
         self._origin = origin
         self._give_up()
         await self._check_cluster()
-        self._sent_positions = HeldPositions()
+        self._sent_positions = TopicPositions()
         self._largest = await self._run(self._make_topics)
         self._producer = await self._run(self._make_producer)
 

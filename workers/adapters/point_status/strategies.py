@@ -18,7 +18,7 @@ from domain.kernel.clock import Clock, iso
 from domain.kernel.urls import origin
 from workers.adapters.point_status.state_pages import StatePage, smil_page, status_page
 from workers.media.errors import Unreadable
-from workers.media.newest import is_playlist, newest_in_mpd, newest_in_playlist, variant
+from workers.media.live_edge import is_playlist, newest_in_mpd, newest_in_playlist, variant
 from workers.ports.outbound import NO_HEADERS, Outbound, OutboundFailed, OutboundRefused
 from workers.ports.points import PointReport, PointSilent, PointStatusReader
 

@@ -52,7 +52,7 @@ class ServiceLimits:
     run: float = 3600.0
 
 
-class Answer(Section):
+class ServiceAnswer(Section):
     """The progress of the service. `resources` are all existing resources, including those that do not work."""
 
     run: StrictInt
@@ -156,7 +156,7 @@ class _Run:
         self._halt = halt
         self._hurried = hurried
         self._path = _path(desired)
-        self._last: Answer | None = None
+        self._last: ServiceAnswer | None = None
         self._reported: dict[str, None] = {}
         self._ordered = False
 
@@ -195,11 +195,11 @@ class _Run:
         }
         await self._send_order("PUT", body=json.dumps(body).encode())
 
-    async def _status(self) -> Answer | None:
+    async def _status(self) -> ServiceAnswer | None:
         """Return the progress; None if the service does not know the order."""
         reply, answer = await self._retry(self._request_status)
         if reply.status in _GONE:
-            self._last = Answer(run=self._desired.number, status="ended")
+            self._last = ServiceAnswer(run=self._desired.number, status="ended")
             return self._last if not self._desired.resources else None
         if answer.run > self._desired.number:
             raise _Failed(f"the service {self._remote.name!r} works for a later request")
@@ -207,7 +207,7 @@ class _Run:
         await self._tell(answer.message)
         return answer if answer.run == self._desired.number else None
 
-    async def _request_status(self) -> tuple[Reply, Answer]:
+    async def _request_status(self) -> tuple[Reply, ServiceAnswer]:
         return await self._remote.status(self._path, number=self._desired.number)
 
     async def _send_order(self, method: str, *, body: bytes = b"", fine: tuple[int, ...] = ()) -> None:
@@ -307,16 +307,16 @@ class _Remote:
             return reply
         raise self._refusal(method, reply)
 
-    async def status(self, path: str, *, number: int) -> tuple[Reply, Answer]:
+    async def status(self, path: str, *, number: int) -> tuple[Reply, ServiceAnswer]:
         """Return the progress that the service reports. If nothing exists there, the run has ended."""
         reply = await self.request("GET", path, number=number, fine=_GONE)
-        return reply, Answer(run=number, status="ended") if reply.status in _GONE else self._answer(reply)
+        return reply, ServiceAnswer(run=number, status="ended") if reply.status in _GONE else self._answer(reply)
 
-    def _answer(self, reply: Reply) -> Answer:
+    def _answer(self, reply: Reply) -> ServiceAnswer:
         if len(reply.body) > MOST:
             raise _Trouble(self._sentence(f"answers with more than {MOST >> 20} MiB"))
         try:
-            return checked(Answer, reply.body.decode(), field="answer")
+            return checked(ServiceAnswer, reply.body.decode(), field="answer")
         except UnicodeDecodeError:
             raise _Trouble(self._sentence("answers with data that is not text")) from None
         except Malformed as wrong:

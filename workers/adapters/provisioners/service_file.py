@@ -12,7 +12,7 @@ from pydantic import Field, StrictStr
 
 from domain.kernel.errors import Malformed
 from domain.kernel.json_document import Section, checked
-from domain.kernel.known_tokens import MASK, without_tokens
+from domain.kernel.token_patterns import MASK, without_tokens
 from workers.adapters.provisioners.workdir import TEMPLATE
 
 NAME: Final = "service.json"

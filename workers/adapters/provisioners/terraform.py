@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from domain.kernel.known_tokens import MASK, without_tokens
+from domain.kernel.token_patterns import MASK, without_tokens
 from domain.provision.desired import Desired, Provided
 from projections.kernel.sizes import shown
 from workers.adapters.free_space import NONE_LEFT, free_bytes
@@ -330,7 +330,7 @@ class _Run:
         if status == 0:
             return output
         if running.killed:
-            lost = ", ".join(reported.under_way) or "none that it reported"
+            lost = ", ".join(reported.in_progress) or "none that it reported"
             raise _Failed(f"terraform {name} was killed, because it did not end; changes in progress: {lost}"[:_LONGEST])
         if self._halt.is_set() and halt is None:
             raise _Failed(_INTERRUPTED)

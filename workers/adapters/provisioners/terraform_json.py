@@ -124,7 +124,7 @@ class TerraformProgress:
     """The progress that Terraform reports: changes that have begun and not ended, and errors."""
 
     def __init__(self) -> None:
-        self.under_way: dict[str, None] = {}
+        self.in_progress: dict[str, None] = {}
         self.errors: list[str] = []
 
     def line(self, text: str) -> str | None:
@@ -138,9 +138,9 @@ class TerraformProgress:
         kind, address = message.get("type"), ((message.get("hook") or {}).get("resource") or {}).get("addr", "")
         match kind:
             case "apply_start":
-                self.under_way[address] = None
+                self.in_progress[address] = None
             case "apply_complete":
-                self.under_way.pop(address, None)
+                self.in_progress.pop(address, None)
                 return str(message.get("@message", ""))
             case "apply_errored":  # what exists of it is in the state at the end of the program
                 return str(message.get("@message", ""))

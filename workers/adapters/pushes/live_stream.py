@@ -14,6 +14,7 @@ from typing import Final
 
 from domain.event.values import AudioInput
 from projections.kernel.background_task import start_task
+from workers.adapters.encoders.fragment_queue import QueuedFragment
 from workers.adapters.encoders.hls_reading import (
     SECONDS,
     NotRead,
@@ -23,9 +24,8 @@ from workers.adapters.encoders.hls_reading import (
     read_playlist,
     sounds_in,
 )
-from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.tracks import Track, TrackPlan
-from workers.adapters.pushes.copied import Copying
+from workers.adapters.pushes.stream_copy import Copying
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.media.cmaf import CmafHeader, header
 from workers.media.errors import Unreadable

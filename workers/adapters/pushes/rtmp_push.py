@@ -11,10 +11,10 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from workers.adapters.encoders.amf import Value, encode
+from workers.adapters.encoders.flv_tags import LATE, Tag, TagInterleaver, header_tag, kind_of
+from workers.adapters.encoders.fragment_queue import QueuedFragment
 from workers.adapters.encoders.point import NotSent
-from workers.adapters.encoders.queued import QueuedFragment
-from workers.adapters.encoders.rtmp import DATA, VIDEO, RtmpPublication, RtmpTarget
-from workers.adapters.encoders.rtmp_point import LATE, PORTS, STUCK, Interleaved, Tag, header_tag, kind_of
+from workers.adapters.encoders.rtmp import DATA, PORTS, STUCK, VIDEO, RtmpPublication, RtmpTarget
 from workers.adapters.encoders.tracks import Track
 from workers.adapters.pushes.live_stream import OpenStream, StreamOpener
 from workers.ports.live import LiveIngest
@@ -84,7 +84,7 @@ class _Sending:
         self._record = record
         self._publication = publication
         self._tracks = tracks
-        self._order = Interleaved(tracks)
+        self._order = TagInterleaver(tracks)
         self._begun: float | None = None
         self._patience, self._waited = LATE, 0.0
         self._starts: dict[str, float] = {}

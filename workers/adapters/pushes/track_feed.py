@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from workers.adapters.encoders.queued import QueuedFragment
+from workers.adapters.encoders.fragment_queue import QueuedFragment
 from workers.adapters.encoders.tracks import Track
 from workers.media.boxes import BoxStream
 from workers.media.cmaf import LARGEST, CmafFragment, fragment

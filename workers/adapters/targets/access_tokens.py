@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document
 from workers.ports.outbound import Reply
@@ -46,9 +46,9 @@ class AccessTokens:
     async def _refresh(self) -> None:
         form = {
             "grant_type": "refresh_token",
-            "client_id": named.text(self._config, "yt_clientId"),
-            "client_secret": named.text(self._config, "yt_clientSecret"),
-            "refresh_token": named.text(self._config, "yt_refreshToken"),
+            "client_id": published_names.text(self._config, "yt_clientId"),
+            "client_secret": published_names.text(self._config, "yt_clientSecret"),
+            "refresh_token": published_names.text(self._config, "yt_refreshToken"),
         }
         with translate_client_faults():
             reply = await self._client.request(

@@ -11,7 +11,7 @@ from json import dumps
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.facebook_api import FacebookApi
 from workers.adapters.targets.facebook_upload import PART, PhasedUpload, is_uploaded
@@ -61,7 +61,7 @@ class FacebookTarget(ServiceTarget):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> Details:
-        named.content_id(order)
+        published_names.content_id(order)
         made = await self._finished_video(source, state)
         if made is None:
             run = PhasedUpload(
@@ -101,7 +101,7 @@ class FacebookTarget(ServiceTarget):
         await self._graph.post(_object_id(details), fields)
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        named.content_id(order)
+        published_names.content_id(order)
         if details:
             await self._graph.remove(_object_id(details))
             return
@@ -135,7 +135,7 @@ class FacebookTarget(ServiceTarget):
 
     @property
     def _page(self) -> str:
-        return quote(named.text(self._config, "fb_resourceId"), safe="")
+        return quote(published_names.text(self._config, "fb_resourceId"), safe="")
 
     async def _finished_video(self, source: UploadSource, state: UploadState | None) -> str | None:
         """Return the video of an earlier run that uploaded all of it."""

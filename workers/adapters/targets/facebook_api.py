@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import refusal, retry_after, translate_client_faults
 from workers.adapters.targets.documents import MOST, document, entries, error_document, member
 from workers.adapters.targets.parts import pieces
@@ -125,7 +125,7 @@ class FacebookApi:
 
     @property
     def _login(self) -> Mapping[str, str]:
-        token = named.text(self._config, "fb_accessToken")
+        token = published_names.text(self._config, "fb_accessToken")
         if not token.isprintable() or not token.isascii():
             raise TargetFailed(
                 "destination", "The fb_accessToken contains characters that are not allowed in a token: set it again."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.files import FileTarget
 from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
 
@@ -47,7 +47,7 @@ class FilesystemTarget(FileTarget):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> Details:
-        name = named.file_name(order)
+        name = published_names.file_name(order)
         at = _offset(state, source)
         with _translate_faults():
             folder = await asyncio.to_thread(self._open_folder)
@@ -64,10 +64,10 @@ class FilesystemTarget(FileTarget):
         return self._details(name, source)
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
-        return await asyncio.to_thread(self._query, named.file_name(order), details)
+        return await asyncio.to_thread(self._query, published_names.file_name(order), details)
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        await asyncio.to_thread(self._delete, named.file_name(order))
+        await asyncio.to_thread(self._delete, published_names.file_name(order))
 
     async def close(self) -> None:
         return None
@@ -90,7 +90,7 @@ class FilesystemTarget(FileTarget):
             raise TargetFailed(
                 "destination", "Files are not published to this machine: its operator sets MEDIALEDGER_FILESYSTEM_ROOT to allow it."
             )
-        path = Path(named.text(self._config, "path"))
+        path = Path(published_names.text(self._config, "path"))
         if path.is_absolute() and not path.is_relative_to(self._root):
             raise TargetFailed(
                 "destination", "The path is not below the operator's MEDIALEDGER_FILESYSTEM_ROOT: choose one below it."
@@ -108,7 +108,7 @@ class FilesystemTarget(FileTarget):
         return opened
 
     def _check(self) -> None:
-        probe, moved = (f"{named.PROBE}{uuid4().hex}" for _ in range(2))
+        probe, moved = (f"{published_names.PROBE}{uuid4().hex}" for _ in range(2))
         with _translate_faults():
             folder = self._open_folder()
             try:

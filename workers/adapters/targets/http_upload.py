@@ -9,7 +9,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from uuid import uuid4
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import SECONDS, refusal, translate_client_faults
 from workers.adapters.targets.files import FileTarget
 from workers.adapters.targets.parts import pieces
@@ -128,8 +128,8 @@ class HttpUploadTarget(FileTarget):
             )
 
     def _url(self, order: PublicationOrder) -> str:
-        name = quote(named.content_id(order), safe="")
-        url = named.text(self._config, "url")
+        name = quote(published_names.content_id(order), safe="")
+        url = published_names.text(self._config, "url")
         if self._method == "PUT" and _CONTENT not in url and _PUBLICATION not in url:
             raise TargetFailed(
                 "destination", f"The URL contains no name: put {_CONTENT} into it, or all uploads have the same address."

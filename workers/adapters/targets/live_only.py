@@ -11,7 +11,7 @@ from domain.destination.custom_stream import NAME, NEEDS_NAME, URL, is_elsewhere
 from workers.adapters.encoders.point import NotSent
 from workers.adapters.encoders.rtmp import RtmpPublication
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import translate_client_faults
 from workers.ports.live import LIVE, LiveIngest
 from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
@@ -85,7 +85,7 @@ class CustomTarget(WithoutUpload):
 
     async def check(self) -> None:
         """Do the RTMP handshake; for other protocols only connect."""
-        parts = _parsed(named.text(self._config, "cstm_streamUrl"))
+        parts = _parsed(published_names.text(self._config, "cstm_streamUrl"))
         port = parts.port or _PORTS.get(parts.scheme)
         if port is None:
             raise TargetFailed("destination", "The cstm_streamUrl needs a port.")
@@ -96,7 +96,7 @@ class CustomTarget(WithoutUpload):
         stream = stream_of(self._config, order.options)
         if NAME not in stream and is_elsewhere(self._config, order.options):
             raise TargetFailed("publication", f"The {NAME} of the publication {NEEDS_NAME}.")
-        url, name = (named.text(stream, member) for member in (URL, NAME))
+        url, name = (published_names.text(stream, member) for member in (URL, NAME))
         parts = _parsed(url)
         if parts.scheme not in _STREAMS:
             raise TargetFailed("destination", "The cstm_streamUrl must begin with rtmp:// or rtmps://.")

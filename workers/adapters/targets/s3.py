@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape
 from botocore.credentials import Credentials
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import SECONDS, refusal, retry_after
 from workers.adapters.targets.files import FileTarget
 from workers.adapters.targets.parts import UploadPart, count, pieces, sum_part
@@ -53,7 +53,7 @@ class S3Target(FileTarget):
 
     async def check(self) -> None:
         """Put, read and delete a small object."""
-        key, content = self._bucket.key(f"{named.PROBE}{uuid4().hex}"), uuid4().bytes
+        key, content = self._bucket.key(f"{published_names.PROBE}{uuid4().hex}"), uuid4().bytes
         _require_success(await self._s3.request("PUT", key, body=content))
         try:
             reply = await self._s3.request("GET", key)
@@ -253,11 +253,11 @@ class S3Target(FileTarget):
 
     @cached_property
     def _s3(self) -> SignedClient:
-        keys = Credentials(named.text(self._config, "accessKeyId"), named.text(self._config, "secretAccessKey"))
+        keys = Credentials(published_names.text(self._config, "accessKeyId"), published_names.text(self._config, "secretAccessKey"))
         return SignedClient(self._bucket, credentials=keys, client=self._client, seconds=self._seconds)
 
     def _key(self, order: PublicationOrder) -> str:
-        return self._bucket.key(named.file_name(order))
+        return self._bucket.key(published_names.file_name(order))
 
     def _part_size(self, source: UploadSource) -> int:
         return max(self._part, -(-source.size // _MOST_PARTS))

@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 
 from domain.kernel.untrusted_xml import HasDoctype, NotXml, parsed_xml
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import SECONDS, translate_client_faults
 from workers.ports.outbound import Reply
 from workers.ports.targets import TargetFailed
@@ -35,11 +35,11 @@ class Bucket:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Bucket:
-        prefix = named.text(config, "prefix", "").strip("/")
+        prefix = published_names.text(config, "prefix", "").strip("/")
         if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
             raise TargetFailed("destination", "The destination's prefix may not have empty parts, '.' or '..'.")
-        endpoint = named.text(config, "endpoint").rstrip("/")
-        bucket, region = named.text(config, "bucket"), named.text(config, "region", "us-east-1")
+        endpoint = published_names.text(config, "endpoint").rstrip("/")
+        bucket, region = published_names.text(config, "bucket"), published_names.text(config, "region", "us-east-1")
         if "/" in bucket or not bucket.isprintable():
             raise TargetFailed("destination", "The destination's bucket is not a valid name of a bucket.")
         return cls(endpoint, bucket, prefix, region)

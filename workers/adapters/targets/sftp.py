@@ -19,7 +19,7 @@ import asyncssh
 from asyncssh import SFTPClient, SFTPClientFile, SSHKey
 
 from workers.adapters.outbound_http import GuardedClient
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.answers import SECONDS, translate_client_faults
 from workers.adapters.targets.files import FileTarget
 from workers.ports.targets import Details, PublicationOrder, TargetFailed, UploadProgress, UploadSource, UploadState
@@ -51,7 +51,7 @@ class SftpTarget(FileTarget):
         self._seconds = seconds
 
     async def check(self) -> None:
-        probe, moved = (self._path(f"{named.PROBE}{uuid4().hex}") for _ in range(2))
+        probe, moved = (self._path(f"{published_names.PROBE}{uuid4().hex}") for _ in range(2))
         async with self._session() as sftp:
             try:
                 async with sftp.open(probe, "wb") as file:
@@ -70,7 +70,7 @@ class SftpTarget(FileTarget):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> Details:
-        name = named.file_name(order)
+        name = published_names.file_name(order)
         partial, final = self._path(f".{name}.part"), self._path(name)
         at = _offset(state, source)
         async with self._session() as sftp:
@@ -94,11 +94,11 @@ class SftpTarget(FileTarget):
 
     async def query(self, order: PublicationOrder, details: Details) -> Details | None:
         async with self._session() as sftp:
-            path = self._path(named.file_name(order))
+            path = self._path(published_names.file_name(order))
             return {**details, "size": (await sftp.stat(path)).size} if await sftp.isfile(path) else None
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        name = named.file_name(order)
+        name = published_names.file_name(order)
         async with self._session() as sftp:
             for path in (self._path(f".{name}.part"), self._path(name)):
                 await _remove(sftp, path)
@@ -131,8 +131,8 @@ class SftpTarget(FileTarget):
                 yield sftp
 
     async def _connect(self) -> asyncssh.SSHClientConnection:
-        host, port = named.text(self._config, "host"), named.port(self._config, 22)
-        expected = _HostKey(named.text(self._config, "hostKey"))
+        host, port = published_names.text(self._config, "host"), published_names.port(self._config, 22)
+        expected = _HostKey(published_names.text(self._config, "hostKey"))
         authority = f"[{host}]" if ":" in host else host
         with translate_client_faults():
             socket = await self._client.socket(authority, port=port)
@@ -142,8 +142,8 @@ class SftpTarget(FileTarget):
                 port,
                 sock=socket,
                 config=None,
-                username=named.text(self._config, "username"),
-                password=named.text(self._config, "password"),
+                username=published_names.text(self._config, "username"),
+                password=published_names.text(self._config, "password"),
                 client_keys=None,
                 agent_path=None,
                 known_hosts=expected.known_hosts,
@@ -162,7 +162,7 @@ class SftpTarget(FileTarget):
 
     @property
     def _directory(self) -> str:
-        path = named.text(self._config, "path")
+        path = published_names.text(self._config, "path")
         if ".." in path.split("/") or not path.isprintable():
             raise TargetFailed("destination", "The path may contain neither '..' nor unprintable characters.")
         return path

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from workers.adapters.targets import named
+from workers.adapters.targets import published_names
 from workers.adapters.targets.access_tokens import AccessTokens
 from workers.adapters.targets.documents import has, identifier, member
 from workers.adapters.targets.service import ServiceTarget
@@ -72,13 +72,13 @@ class YouTubeTarget(ServiceTarget):
         save: Callable[[UploadState], Awaitable[None]],
         progress: Callable[[UploadProgress], None],
     ) -> Details:
-        named.content_id(order)
+        published_names.content_id(order)
         made = await self._finished_video(source, state)
         if made is None:
             run = ResumableUpload(
                 *(self._api, source),
                 addresses=self._addresses,
-                secret=named.text(self._config, "yt_refreshToken"),
+                secret=published_names.text(self._config, "yt_refreshToken"),
                 part=self._part,
                 save=save,
                 progress=progress,
@@ -104,7 +104,7 @@ class YouTubeTarget(ServiceTarget):
         run = ResumableUpload(
             *(self._api, replace(text.source, media_type=_ANY_TEXT)),
             addresses=self._addresses,
-            secret=named.text(self._config, "yt_refreshToken"),
+            secret=published_names.text(self._config, "yt_refreshToken"),
             path=CAPTIONS,
             part=self._part,
             save=save,
@@ -140,7 +140,7 @@ class YouTubeTarget(ServiceTarget):
         await self._change(details, "snippet", _SNIPPET, snippet(order))
 
     async def delete(self, order: PublicationOrder, details: Details | None) -> None:
-        named.content_id(order)
+        published_names.content_id(order)
         key = _key(details or {})
         if not details or BROADCAST in details:
             await self._live.remove(order, details)

@@ -21,7 +21,7 @@ from projections.consumers.leases import Assignment, ShardLeases
 from projections.kernel.background_task import OperatorNeeded
 from projections.kernel.database.database import Database, unavailable
 from projections.vault.vault import Vault
-from projections.webhook.sealed import note_receivers, notify_of_checkpoint
+from projections.webhook.checkpoint_deliveries import note_receivers, notify_of_checkpoint
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.quiet import QuietMode
 from workers.kernel.wakeups import POLL, Waker

@@ -217,9 +217,9 @@ def _environment(settings: Frame, fetch: Callable[[str], Path] | None) -> StepEn
 
     def target_of(target: int, config: Mapping[str, Any]) -> PublishingTarget:
         from workers.adapters.outbound_http import GuardedClient
-        from workers.adapters.targets.known import KnownTargets
+        from workers.adapters.targets.registry import TargetRegistry
 
-        return KnownTargets(lambda: GuardedClient(allow), settings=targets)(target, config)
+        return TargetRegistry(lambda: GuardedClient(allow), settings=targets)(target, config)
 
     def program(name: str) -> Path | None:
         chosen = settings["programs"].get(name)

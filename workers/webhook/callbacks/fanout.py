@@ -28,8 +28,8 @@ from domain.publication.aggregate import Publication
 from domain.webhook.callback import Callback
 from projections.kernel.sizes import MIB
 from projections.log.reader import LoggedEvent
+from projections.log.sized_cache import memory_of
 from projections.log.streams import Streams
-from projections.log.weighed import memory_of
 from projections.record.queries import RecordQueries
 from projections.webhook.fanout import NewDelivery
 from projections.webhook.keys import DeliverySource

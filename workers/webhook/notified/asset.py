@@ -9,11 +9,11 @@ from domain.asset.aggregate import Asset
 from domain.asset.events import FileDeleted
 from domain.event.aggregate import MediaEvent
 from domain.kernel.event import DomainEvent
-from workers.webhook.policy import NOTHING, Change, Notified, Owner
+from workers.webhook.policy import NOTHING, EventChange, Notified, Owner
 
 
-def changes(event: DomainEvent) -> Change:
-    return NOTHING if isinstance(event, FileDeleted) else Change.ASSETS
+def changes(event: DomainEvent) -> EventChange:
+    return NOTHING if isinstance(event, FileDeleted) else EventChange.ASSETS
 
 
 NOTIFIED: Final[Mapping[str, Notified]] = {

@@ -12,23 +12,23 @@ from domain.record.kinds.chapter_point import ChapterPoint
 from domain.record.kinds.custom_property import CategoryProperty, ChapterPointProperty
 from domain.record.kinds.event_type import EventType
 from domain.record.kinds.room import Room
-from workers.webhook.policy import NOTHING, Change, Notified, Owner
+from workers.webhook.policy import NOTHING, EventChange, Notified, Owner
 
 
-def chapter_points(event: DomainEvent) -> Change:
-    return Change.CHAPTER_POINTS
+def chapter_points(event: DomainEvent) -> EventChange:
+    return EventChange.CHAPTER_POINTS
 
 
-def metadata(event: DomainEvent) -> Change:
-    return Change.METADATA
+def metadata(event: DomainEvent) -> EventChange:
+    return EventChange.METADATA
 
 
-def shown(*fields: str) -> Callable[[DomainEvent], Change]:
+def shown(*fields: str) -> Callable[[DomainEvent], EventChange]:
     """Return the meaning of changes to fields that Events show. A new record is not shown by any Event yet, and a record that an
     Event shows is not deleted."""
 
-    def changes(event: DomainEvent) -> Change:
-        return Change.METADATA if event.verb() == "amended" and event.facts().keys() & set(fields) else NOTHING
+    def changes(event: DomainEvent) -> EventChange:
+        return EventChange.METADATA if event.verb() == "amended" and event.facts().keys() & set(fields) else NOTHING
 
     return changes
 

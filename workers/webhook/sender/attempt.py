@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic_core import from_json
 
 from domain.kernel.clock import Clock
-from domain.kernel.known_tokens import without_tokens
+from domain.kernel.token_patterns import without_tokens
 from projections.consumers.timeline import Timeline
 from projections.kernel.background_task import REMINDER
 from projections.kernel.tracing import UNTRACED, Span, Tracer

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from api.cli.run.process_channel import Channel, ChannelClosed
+from api.cli.run.process_channel import ChannelClosed, ProcessChannel
 
 
 @asynccontextmanager
-async def pair(output: list[Any]) -> AsyncIterator[tuple[Channel, Channel]]:
+async def pair(output: list[Any]) -> AsyncIterator[tuple[ProcessChannel, ProcessChannel]]:
     """Two connected ends. `double` is answered; `both` asks a question first; `never` has no answer."""
 
     async def double(value: int) -> int:
@@ -26,8 +26,8 @@ async def pair(output: list[Any]) -> AsyncIterator[tuple[Channel, Channel]]:
     async def never(_: object) -> None:
         await asyncio.Event().wait()
 
-    asking = Channel(answers={"double": double}, notices={})
-    answering = Channel(answers={"double": double, "both": both, "never": never}, notices={"say": output.append})
+    asking = ProcessChannel(answers={"double": double}, notices={})
+    answering = ProcessChannel(answers={"double": double, "both": both, "never": never}, notices={"say": output.append})
     ends = socket.socketpair()
     for channel, end in zip((asking, answering), ends, strict=True):
         await channel.connect(end)

@@ -18,12 +18,12 @@ from api.media.event.video import PublishingPointUrl, RequestedStreamTime, Strea
 from domain.event import playback
 from domain.event.playback import (
     ChannelConfiguration,
-    Encoder,
     PlayableEvent,
+    PlaybackEncoder,
+    PlaybackProfile,
     PlaybackRequest,
+    PlaybackServer,
     PlayerAddresses,
-    PlayoutProfile,
-    RampServer,
     StreamAddresses,
     StreamPlace,
     StreamProtocol,
@@ -78,7 +78,9 @@ def full_event() -> Event:
     streams = (StreamAddresses(StreamProtocol.HLS, {StreamPlace.CDN_PRIMARY: "https://cdn/live.m3u8"}),)
     points = (playback.PublishingPointUrl("http://origin/live.isml"),)
     channel = ChannelConfiguration(
-        (Encoder(0, "enc-1", streams),), (PlayoutProfile(UNKNOWN, "p", streams),), (RampServer({"serverAddress": "x"}),)
+        (PlaybackEncoder(0, "enc-1", streams),),
+        (PlaybackProfile(UNKNOWN, "p", streams),),
+        (PlaybackServer({"serverAddress": "x"}),),
     )
     row = EventRow(KEY, 1, EventDetails(scheduled_start=NOON), NOON, NOON)
     playable = PlayableEvent(KEY, str(KEY), EventState.LIVE_PUBLISHED)

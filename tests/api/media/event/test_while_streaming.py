@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from api.wiring.core import Core
 from domain.event.handlers import EventHandlers
 from domain.event.values import EventState
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.kinds.infrastructure_profile import InfrastructureProfile
 from domain.record.record import RegisterRecord

@@ -15,9 +15,9 @@ from projections.webhook.keys import DeliverySource, delivery_id
 from tests.projections.webhook.finishing import finishing
 from tests.support.clock import NOON
 from workers.webhook.fanout import payload
-from workers.webhook.policy import Action, Change, Effect
+from workers.webhook.policy import Effect, EventChange, PayloadAction
 
-PAYLOAD = payload("e", EventDetails(), effect=Effect(Action.UPDATED, Change.METADATA))
+PAYLOAD = payload("e", EventDetails(), effect=Effect(PayloadAction.UPDATED, EventChange.METADATA))
 FINAL = UUID("0f0e0d0c-0b0a-4908-8706-050403020100")
 OTHER = UUID("0f0e0d0c-0b0a-4908-8706-050403020101")
 

@@ -21,7 +21,7 @@ from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
 from domain.kernel.ids import new_id
 from projections.audit.stored_log import StoredLog
-from projections.audit.unsealed import Unsealed
+from projections.audit.unsealed_events import Unsealed
 from projections.consumers.leases import ShardLeases
 from projections.log.reader import head
 from projections.vault.vault import Vault

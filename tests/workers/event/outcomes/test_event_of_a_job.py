@@ -18,7 +18,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Mp4State, Trigger, VodJobEnd
 from domain.job.handlers import JobHandlers, NewJob
 from domain.kernel.ports import Invocation
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.channel import Channel
 from domain.record.record import RegisterRecord
 from projections.asset.queries import AssetQueries
@@ -114,9 +114,9 @@ async def test_an_event_that_was_live_is_captured_from_the_origin_of_its_channel
         ):
             await engine.inner.executor.execute(command, invocation=ME)
         await submitted(engine, "vod_capture", start=moment(1), end=moment(3), frame_accurate=True)
-        under_way = (await event(engine)).details
+        in_progress = (await event(engine)).details
         details = (await event_once(engine, VodJobEnd.COMPLETED)).details
-    assert (under_way.capturing_live2_vod, details.capturing_live2_vod) == (True, False)
+    assert (in_progress.capturing_live2_vod, details.capturing_live2_vod) == (True, False)
     assert details.capture_vod_start == datetime.fromisoformat(moment(1))
     assert (details.state, details.mp4_state) == (EventState.VOD_PRIVATE, Mp4State.AVAILABLE)
     assert numbers(tmp_path / "media" / MP4) == list(range(25, 75))

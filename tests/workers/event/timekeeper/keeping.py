@@ -22,7 +22,7 @@ from domain.job.owners import OwnersOfRooms
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor
 from projections.consumers.leases import ShardLeases
-from projections.event.due import DueEvents
+from projections.event.due_events import DueEvents
 from projections.event.queries import EventQueries
 from projections.job.queue import JobNumberSequence
 from projections.log_store.log_store import Logbook

@@ -10,7 +10,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.values import EventState, Mp4State, VodJobEnd, VodWorkflow
 from domain.kernel.ports import Invocation
-from projections.event.due import COMPOSE, DueEvents
+from projections.event.due_events import COMPOSE, DueEvents
 from tests.domain.composition.compositions_given import PLAYLIST, SOURCE
 from tests.projections.log.helpers import rows
 from tests.support.feeding import do

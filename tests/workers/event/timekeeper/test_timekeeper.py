@@ -16,7 +16,7 @@ from api.wiring.core import core
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.kernel.ports import Invocation
-from projections.event.due import AT_ONCE, DueEvent, DueEvents
+from projections.event.due_events import AT_ONCE, DueEvent, DueEvents
 from projections.kernel.database.database import Database
 from projections.log.executor import CommandExecutor
 from projections.log.log_watcher import LogWatcher

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from api.kernel.wire import Instant
 from api.wiring.core import core
 from domain.job.values import JobState
-from projections.job.due import AT_ONCE, DueJobs
+from projections.job.due_jobs import AT_ONCE, DueJobs
 from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
 from tests.projections.job.jobs_made import update

@@ -18,7 +18,7 @@ from domain.kernel.mapper import EventMapper
 from domain.kernel.named_callback import NamedCallback
 from domain.publication.aggregate import Publication
 from domain.publication.values import PublicationKind, PublicationText
-from domain.record.configured import SentConfiguration
+from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord
 from domain.webhook.callback import Callback

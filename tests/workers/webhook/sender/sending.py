@@ -54,11 +54,11 @@ class Got:
 
 @dataclass
 class Receiver:
-    """A receiver that answers 200, unless `answer` says otherwise. `under_way` is the number of current requests."""
+    """A receiver that answers 200, unless `answer` says otherwise. `in_progress` is the number of current requests."""
 
     answer: Callable[[Got], Any] = lambda _: None
     got: list[Got] = field(default_factory=list)
-    under_way: int = 0
+    in_progress: int = 0
     most: int = 0
 
     async def __aenter__(self) -> Receiver:
@@ -75,8 +75,8 @@ class Receiver:
         await self._runner.cleanup()
 
     async def _serve(self, request: web.Request) -> web.Response:
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
+        self.in_progress += 1
+        self.most = max(self.most, self.in_progress)
         try:
             got = Got(request.path, request.headers, await request.read(), request.query_string)
             self.got.append(got)
@@ -85,7 +85,7 @@ class Receiver:
                 answer = await answer
             return answer or web.Response()
         finally:
-            self.under_way -= 1
+            self.in_progress -= 1
 
     @property
     def bodies(self) -> list[str]:

@@ -31,15 +31,15 @@ class Store(DeliveryStore):
 
 
 class Configs(EndpointConfigs):
-    """Configurations whose loading completes when `go_on` is set."""
+    """Configurations whose loading completes when `resume` is set."""
 
     def __init__(self, version: int) -> None:
         self.version = version
-        self.under_way, self.go_on = asyncio.Event(), asyncio.Event()
+        self.in_progress, self.resume = asyncio.Event(), asyncio.Event()
 
     async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
-        self.under_way.set()
-        await self.go_on.wait()
+        self.in_progress.set()
+        await self.resume.wait()
         config = EndpointConfig(self.version, "", as_json=True, disabled=False, headers={}, keys=(), previous_until=None)
         return dict.fromkeys(webhooks, config)
 
@@ -53,15 +53,15 @@ async def test_a_success_while_a_new_version_is_read_counts() -> None:
     endpoint = EndpointSender(HOOK, shard=0, epoch=1, timer=Timer(lambda: None), mark_ready=lambda _: None, limit=10)
     store, configs = Store(1), Configs(1)
     check = ConfigCheck(store, configs, time=lambda: 0.0)
-    configs.go_on.set()
+    configs.resume.set()
     await check.current_config(endpoint, ROW)
     assert _version_and_failure(endpoint) == (1, SINCE), "as earlier owners have seen"
-    configs.under_way.clear()
-    configs.go_on.clear()
+    configs.in_progress.clear()
+    configs.resume.clear()
     store.version = configs.version = 2
     looking = asyncio.create_task(check.current_config(endpoint, ROW))
-    await configs.under_way.wait()
+    await configs.in_progress.wait()
     endpoint.apply(AttemptDelivered(), 1.0)
-    configs.go_on.set()
+    configs.resume.set()
     await looking
     assert _version_and_failure(endpoint) == (2, None)

@@ -86,13 +86,13 @@ def test_a_resting_endpoint_has_no_rows_in_memory_and_no_attempt_is_counted() ->
 def test_after_a_rest_one_attempt_is_made_when_all_others_have_ended() -> None:
     timer = Timer(lambda: None)
     target = offered(endpoint(timer), *rows(FIRST, 100))
-    under_way = taken(target)
-    for row in under_way[:FAILURES]:
+    in_progress = taken(target)
+    for row in in_progress[:FAILURES]:
         target.failed(row, AttemptFailed(NOON), now=1.0, wait=5.0)
         target.completed(row)
     timer.run(1.0 + RESTING_SECONDS)
     assert not target.needs_probe(31.0), "others are in flight"
-    for row in under_way[FAILURES:]:
+    for row in in_progress[FAILURES:]:
         target.not_sent(row, TimeCame(), now=31.0)
         target.completed(row)
     assert target.needs_probe(31.0)

@@ -72,11 +72,11 @@ async def test_410_disables_the_webhook_and_fails_its_pending_deliveries(sending
 
 
 async def test_410_of_a_former_address_disables_nothing(sending: Sending) -> None:
-    arrived, go_on = asyncio.Event(), asyncio.Event()
+    arrived, resume = asyncio.Event(), asyncio.Event()
 
     async def answer(_: Got) -> web.Response:
         arrived.set()
-        await go_on.wait()
+        await resume.wait()
         return web.Response(status=410)
 
     async with Receiver(answer) as former, Receiver() as present, sending.sender():
@@ -84,7 +84,7 @@ async def test_410_of_a_former_address_disables_nothing(sending: Sending) -> Non
         sending.put(webhook, (1, "a"), (2, "a"))
         await arrived.wait()
         await sending.amend(webhook, webhook_url=present.url)
-        go_on.set()
+        resume.set()
         await sending.finished(webhook, 2)
     assert sending.disabled == []
     assert [row[1:3] for row in sending.states(webhook)] == [(1, 2), (1, 1)]
@@ -92,12 +92,12 @@ async def test_410_of_a_former_address_disables_nothing(sending: Sending) -> Non
 
 async def test_an_address_that_changes_before_the_webhook_is_disabled_is_tried(sending: Sending) -> None:
     """The webhook is disabled when nothing is in flight any more."""
-    gone, arrived, go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    gone, arrived, resume = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def answer(got: Got) -> web.Response:
         if b'"position":2' in got.body:
             arrived.set()
-            await go_on.wait()
+            await resume.wait()
             return web.Response()
         await arrived.wait()
         gone.set()
@@ -109,7 +109,7 @@ async def test_an_address_that_changes_before_the_webhook_is_disabled_is_tried(s
         await gone.wait()
         await sending.finished(webhook, 1)
         await sending.amend(webhook, webhook_url=present.url)
-        go_on.set()
+        resume.set()
         await sending.finished(webhook, 3)
     assert sending.disabled == []
     assert [row[1:3] for row in sending.states(webhook)] == [(2, 1), (1, 1), (1, 1)]
@@ -234,10 +234,10 @@ async def test_forms_basic_authentication_and_additional_headers(sending: Sendin
 
 
 async def test_a_member_that_lost_its_shards_writes_and_sends_nothing(sending: Sending) -> None:
-    go_on = asyncio.Event()
+    resume = asyncio.Event()
 
     async def answer(_: Got) -> web.Response:
-        await go_on.wait()
+        await resume.wait()
         return web.Response()
 
     async with Receiver(answer) as receiver, sending.sender(lease=60.0) as sender:
@@ -245,7 +245,7 @@ async def test_a_member_that_lost_its_shards_writes_and_sends_nothing(sending: S
         sending.put(webhook, (1, "a"), (2, "a"))
         await until(lambda: receiver.got)
         sending.rows("UPDATE consumer_shards SET owner = %s, epoch = epoch + 1, held_until = 'infinity' RETURNING 1", UUID(int=9))
-        go_on.set()
+        resume.set()
         await until(lambda: sender.in_flight == 0)
         await until(lambda: shard_of(webhook) not in sender._scheduler.shards)
         sending.put(webhook, (3, "b"))
@@ -283,13 +283,13 @@ async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_agai
     sending: Sending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another member may take the shards as soon as they are released."""
-    given_up, go_on = asyncio.Event(), asyncio.Event()
+    given_up, resume = asyncio.Event(), asyncio.Event()
     leave = ShardLeases.leave
 
     async def slowly(leases: ShardLeases) -> None:
         await leave(leases)
         given_up.set()
-        await go_on.wait()
+        await resume.wait()
 
     async with Receiver() as receiver, sending.sender() as sender:
         webhook = await sending.webhook(receiver.url)
@@ -313,7 +313,7 @@ async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_agai
             for _ in range(3):
                 await reads.acquire()
             sent_meanwhile = len(receiver.got) + sender.in_flight
-            go_on.set()
+            resume.set()
             await sending.finished(webhook, 2)
     assert sent_meanwhile == 1
 
@@ -366,10 +366,10 @@ async def test_two_members_share_the_shards_and_each_delivery_is_sent_once(sendi
 
 
 async def test_attempts_in_flight_at_the_stop_are_written(sending: Sending) -> None:
-    go_on = asyncio.Event()
+    resume = asyncio.Event()
 
     async def answer(_: Got) -> web.Response:
-        await go_on.wait()
+        await resume.wait()
         return web.Response()
 
     async with Receiver(answer) as receiver:
@@ -377,7 +377,7 @@ async def test_attempts_in_flight_at_the_stop_are_written(sending: Sending) -> N
         async with sending.sender():
             sending.put(webhook, (1, "a"), (2, "a"))
             await until(lambda: receiver.got)
-            asyncio.get_running_loop().call_later(0.05, go_on.set)
+            asyncio.get_running_loop().call_later(0.05, resume.set)
     assert [row[1] for row in sending.states(webhook)] == [1, 0]
     assert sending.rows("SELECT count(*) FROM consumer_shards WHERE owner IS NOT NULL") == [(0,)]
 

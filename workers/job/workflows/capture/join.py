@@ -12,11 +12,11 @@ from typing import Any, Final
 from domain.job.values import Severity
 from projections.kernel.sizes import MIB
 from workers.job.context import StepContext, StepFailed
+from workers.job.workflows.capture.changing_tracks import Coding, Conversion, at_time, log_changes
+from workers.job.workflows.capture.completeness import check_whole
 from workers.job.workflows.capture.film import FRAME, HALF, Cut, Made, write_film
 from workers.job.workflows.capture.pieces import ADJOINING, Packet, Piece, SegmentRun, Workbench, from_key, place_pieces, runs
 from workers.job.workflows.capture.recording import Recording
-from workers.job.workflows.capture.varying import Coding, Conversion, at_time, log_changes
-from workers.job.workflows.capture.whole import check_whole
 from workers.job.workflows.encode import encode
 from workers.job.workflows.vod.renditions import CONVERTED
 from workers.media.file import ProbedFile, seconds

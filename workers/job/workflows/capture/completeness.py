@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from domain.job.values import Severity
 from workers.job.context import StepContext, StepFailed
+from workers.job.workflows.capture.changing_tracks import named
 from workers.job.workflows.capture.film import HALF, Made
-from workers.job.workflows.capture.varying import named
 from workers.job.workflows.encode import LONGEST, STALLED
 from workers.media.file import ProbedFile
 

@@ -62,7 +62,7 @@ def is_over(state: EventState) -> bool:
     return state not in _CONTINUING
 
 
-class EventFollowing:
+class LiveFollower:
     """Carries out the orders about Events. Each decides by the current state of the Event."""
 
     def __init__(

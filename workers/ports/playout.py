@@ -1,4 +1,5 @@
-"""The ports of a playout: the current playlist of an Event, the files of its items, and a store for the position on the air."""
+"""The ports of a playout: the programme of an encoder, the current playlist of an Event, the files of its items, and the store of
+the position on the air."""
 
 from __future__ import annotations
 
@@ -8,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 from uuid import UUID
 
-from domain.composition.values import Item
+from domain.composition.values import Item, ItemType
 from projections.kernel.sizes import GIB
 
 
@@ -30,6 +32,25 @@ class PlayoutPlaylist:
     def marks(self) -> tuple[str, ...]:
         """A digest of each item, equal for items that play the same. It reveals no address of an item, so it can be stored."""
         return tuple(_mark(item) for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of an item in its playlist: its index, and its mark."""
+
+    index: int
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """An item and the offset into it, in seconds. `over` is True if it was the last item and is over. `began` is the time at which
+    its beginning was due; None if it begins now."""
+
+    place: Place
+    offset: float = 0.0
+    over: bool = False
+    began: float | None = None
 
 
 class Playlists(Protocol):
@@ -108,6 +129,74 @@ class PlayoutCounts(Protocol):
     def repeated(self) -> None: ...
 
     def late(self, seconds: float) -> None: ...
+
+
+class Programme(Protocol):
+    """What an encoder plays: the playlist of an Event as it changes, and the place in it. Times are in seconds since 1970."""
+
+    @property
+    def playlist(self) -> PlayoutPlaylist: ...
+
+    @property
+    def counts(self) -> PlayoutCounts: ...
+
+    @property
+    def skipped(self) -> int: ...
+
+    def due(self) -> DueItem | None:
+        """Return what is to be on the air now, by the clock."""
+        ...
+
+    def successor(self, place: Place | None) -> Place | None: ...
+
+    def item(self, place: Place) -> Item | None:
+        """Return the item at this place; None if the playlist has changed meanwhile."""
+        ...
+
+    async def open(self, item: Item, *, place: Place, within: float) -> OpenedItem:
+        """Open an item, and prefetch the items after it. Raise `Unplayable`."""
+        ...
+
+    def length(self, mark: str) -> float | None: ...
+
+    def now(self) -> float: ...
+
+    def began(self, place: Place, *, at: float) -> None:
+        """Record that the item is on the air; its beginning was due `at`."""
+        ...
+
+    def over(self, place: Place) -> None:
+        """Record that the playlist is over after this item."""
+        ...
+
+    def measured(self, mark: str, seconds: float) -> None:
+        """Record the length of the items with this mark."""
+        ...
+
+    def skip(self, place: Place, *, item: Item, reason: str) -> None:
+        """Record that an item is skipped. The caller does not wait for the note about it."""
+        ...
+
+    async def follow(self) -> None:
+        """Read the playlist repeatedly, until the task is cancelled."""
+        ...
+
+    async def keep(self) -> None:
+        """Write the place whenever it has changed, until the task is cancelled."""
+        ...
+
+
+def item_label(item: Item) -> str:
+    """Return the value of an item without its possible secrets: user info and query of a URL."""
+    if item.type is ItemType.EVENT:
+        return f"the Event {item.value}"
+    try:
+        parts = urlsplit(item.value)
+    except ValueError:
+        return "a URL that cannot be read"
+    if not parts.scheme:
+        return parts.path
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _mark(item: Item) -> str:

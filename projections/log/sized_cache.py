@@ -42,7 +42,7 @@ def weigh(root: R) -> Weighed[R]:
     return Weighed(root, NOTHING + memory_of(to_json(root.snapshot())))
 
 
-class WeighedCache(Generic[R]):
+class SizedCache(Generic[R]):
     """A cache of the most recently used aggregates, by any key, up to `most` bytes."""
 
     def __init__(self, most: int) -> None:

@@ -16,9 +16,7 @@ from projections.kernel.background_task import run_forever, start_task
 from workers.adapters.encoders.canvas import Canvas
 from workers.adapters.encoders.item_decoder import ItemDecoder, ItemStreams, inspect_item
 from workers.kernel.confinement import Confinement
-from workers.playout.ports import PlayoutPlaylist, Unplayable
-from workers.playout.programme import Programme
-from workers.playout.schedule import DueItem, Place
+from workers.ports.playout import DueItem, Place, PlayoutPlaylist, Programme, Unplayable
 
 _LOOK: Final = 0.2
 _UNKNOWN: Final = 30.0
@@ -41,7 +39,7 @@ class PlayoutPatience:
 
 
 @dataclass(eq=False)
-class Ready:
+class ReadyItem:
     """An item whose decoder has its first frame. `began` is the due time of its beginning, for an item that is entered in the
     middle."""
 
@@ -68,7 +66,7 @@ class Ready:
 
 
 @dataclass(eq=False)
-class Upcoming:
+class UpcomingItems:
     """The upcoming items. `on_air` is the item that precedes them."""
 
     programme: Programme
@@ -76,8 +74,8 @@ class Upcoming:
     program: Path
     confinement: Confinement
     patience: PlayoutPatience
-    queue: deque[Ready] = field(default_factory=deque)
-    on_air: Ready | None = None
+    queue: deque[ReadyItem] = field(default_factory=deque)
+    on_air: ReadyItem | None = None
     _last: Place | None = None
     """The place of the last item that was prepared or skipped."""
     _seen: PlayoutPlaylist | None = None
@@ -106,7 +104,7 @@ class Upcoming:
                     await self._look()
         self._waited_for = False
 
-    def take(self) -> Ready | None:
+    def take(self) -> ReadyItem | None:
         """Put the next item on the air and return it; None if none is ready."""
         if not self.queue:
             if self._last is not None and self._idle and not self._paused:
@@ -154,7 +152,7 @@ class Upcoming:
         finally:
             self._preparing = False
 
-    def _take(self, ready: Ready | None) -> None:
+    def _take(self, ready: ReadyItem | None) -> None:
         """Append an item to the queue. None stands for an item that is over already by its newly measured length. While nothing has
         been sent yet, an item that ended before it was ready is dropped too, and the item that is due by then is prepared instead.
         """
@@ -167,7 +165,7 @@ class Upcoming:
             self.queue.append(ready)
             self._moved.set()
 
-    async def _in_time(self, due: DueItem, item: Item) -> Ready | None:
+    async def _in_time(self, due: DueItem, item: Item) -> ReadyItem | None:
         """Prepare an item in time. Raises `Unplayable`."""
         within = max(self._ahead - self.patience.fixed, 0.0) if self.on_air or self.queue else self.patience.first
         try:
@@ -195,7 +193,7 @@ class Upcoming:
         place = self.programme.successor(self._last)
         return None if place is None else DueItem(place)
 
-    async def _make_ready(self, due: DueItem, item: Item, *, within: float) -> Ready | None:
+    async def _make_ready(self, due: DueItem, item: Item, *, within: float) -> ReadyItem | None:
         opened = await self.programme.open(item, place=due.place, within=within)
         try:
             probe = await inspect_item(self.program, opened, confinement=self.confinement, cache=self._probes)
@@ -217,7 +215,7 @@ class Upcoming:
         except BaseException:
             await decoder.close()
             raise
-        return Ready(due.place, item, decoder, length, due.offset, due.began)
+        return ReadyItem(due.place, item, decoder, length, due.offset, due.began)
 
     async def _leave_out(self, place: Place, *, item: Item, reason: str) -> None:
         """Skip an item. When no item can be played, all are tried again after a pause, from the start if none was on the air."""
@@ -252,7 +250,7 @@ class Upcoming:
             return
         before = self.on_air
         ahead = before.remaining(self.canvas) if before is not None else 0.0
-        retained = deque[Ready]()
+        retained = deque[ReadyItem]()
         for ready in self.queue:
             fixed = ahead <= self.patience.fixed or (before is None and not retained)
             if not fixed and not self._still_follows(retained[-1] if retained else before, ready):
@@ -266,7 +264,7 @@ class Upcoming:
         self.queue = retained
         self._left_out.clear()
 
-    def _still_follows(self, before: Ready | None, ready: Ready) -> bool:
+    def _still_follows(self, before: ReadyItem | None, ready: ReadyItem) -> bool:
         place = before.place if before is not None else None
         for _ in range(len(self.programme.playlist.items)):
             place = self.programme.successor(place)
@@ -276,7 +274,7 @@ class Upcoming:
                 return False
         return place is not None and place.mark == ready.place.mark
 
-    def _close(self, ready: Ready) -> None:
+    def _close(self, ready: ReadyItem) -> None:
         task = start_task(ready.decoder.close(), what="end of a decoder")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)

@@ -1,5 +1,5 @@
-"""`python -m workers.kernel.confined PARENT CONFINEMENT COMMAND…`: becomes a program that lives no longer than the worker that
-started it, and has given up what `CONFINEMENT` names. It is started by a worker, never by hand.
+"""`python -m workers.kernel.confined_program PARENT CONFINEMENT COMMAND…` becomes a program that ends at the latest with the worker
+that started it, and that has given up what `CONFINEMENT` names. Only a worker starts it.
 
 It has a higher priority than steps of jobs: what is on the air takes precedence over what can be made later. It writes no files,
 and reads only files that it received as descriptors.

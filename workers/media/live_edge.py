@@ -32,7 +32,7 @@ _MOST_TEMPLATES: Final = 16
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Newest(NamedTuple):
+class LiveEdge(NamedTuple):
     """The latest time. `ended` is True if the manifest says that nothing more will follow."""
 
     at: datetime
@@ -57,7 +57,7 @@ def variant(body: bytes, url: str) -> str | None:
         raise Unreadable("its playlist has an address that cannot be read") from None
 
 
-def newest_in_playlist(body: bytes) -> Newest:
+def newest_in_playlist(body: bytes) -> LiveEdge:
     """Return the latest time of a playlist. Raise `Unreadable`, also for a playlist without EXT-X-PROGRAM-DATE-TIME."""
     text = _text(body)
     begins = text.rfind(_TIME)
@@ -66,7 +66,7 @@ def newest_in_playlist(body: bytes) -> Newest:
     if since is None:
         raise Unreadable("its playlist tells no time (EXT-X-PROGRAM-DATE-TIME)")
     lasts = sum(float(match[1]) for match in _LASTS.finditer(text, _first_tag(text, begins)))
-    return Newest(_later(since, lasts), "\n#EXT-X-ENDLIST" in text)
+    return LiveEdge(_later(since, lasts), "\n#EXT-X-ENDLIST" in text)
 
 
 def _first_tag(text: str, at: int) -> int:
@@ -79,14 +79,14 @@ def _first_tag(text: str, at: int) -> int:
     return at
 
 
-def newest_in_mpd(body: bytes) -> Newest:
+def newest_in_mpd(body: bytes) -> LiveEdge:
     """Return the latest time of an MPD. Raise `Unreadable`, also for an MPD that does not list its segments with their times."""
     root = manifest_root(body)
     zero = moment_of(root.get("availabilityStartTime") or "") or (_EPOCH if root.get("type") != "dynamic" else None)
     ends = next((ends for period, start in reversed(_periods(root)) if (ends := _timeline_ends(period, start))), ())
     if zero is None or not ends:
         raise Unreadable("its manifest does not tell when its segments end (SegmentTimeline)")
-    return Newest(_later(zero, max(ends)), root.get("type") != "dynamic")
+    return LiveEdge(_later(zero, max(ends)), root.get("type") != "dynamic")
 
 
 def _periods(root: etree._Element) -> list[tuple[etree._Element, float]]:

@@ -22,7 +22,7 @@ _NONE: Final = (
 _OWN: Final = tuple(kind.name.lower() for kind in Target if kind not in (Target.TWITTER, Target.MPX))
 
 
-class KnownTargets:
+class TargetRegistry:
     """The port `Targets`. `client` makes a guarded client, which the target closes. `account` returns the account of uploads, if it
     differs from this process's. In quiet mode no target is opened."""
 

@@ -22,7 +22,7 @@ from domain.channel.secrets import (
     after_renaming,
     entries_of,
     holder_of,
-    settled,
+    merge_secrets,
     split,
 )
 from domain.kernel.aggregate import NO_SECRETS
@@ -81,7 +81,7 @@ class ConfiguredRecord(Record[C_co], Generic[C_co]):
         return ()
 
     @classmethod
-    def settled(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
+    def prepare_values(cls, values: Mapping[str, Any], stored: Any) -> Mapping[str, Any]:
         sent_text = values.get("configuration_json")
         if sent_text is None:
             return values
@@ -89,7 +89,7 @@ class ConfiguredRecord(Record[C_co], Generic[C_co]):
         places = cls._places(stored, sent_text)
         stored_secrets = {place: stored.secrets[before] for place, before in places.items()}
         sent = {place: stored_or_new(stored_secrets.get(place), ref) for place, ref in sent_text.sent.items()}
-        retained = settled(stored_secrets, sent, holders=sent_text.holders)
+        retained = merge_secrets(stored_secrets, sent, holders=sent_text.holders)
         cls._check_origins({place: places[place] for place in retained if place not in sent}, sent_text, stored=stored)
         missing = [place for place in sent_text.required if place not in retained and place not in sent]
         if missing:

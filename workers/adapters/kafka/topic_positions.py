@@ -22,7 +22,7 @@ _PAGE: Final = 2000
 _WAIT_MS: Final = 5000
 
 
-class HeldPositions:
+class TopicPositions:
     """The positions of the records of each partition. They are looked up in their order. From the first missing position on, all
     positions count as missing, so that a record is always sent after the ones before it."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg
 import uvloop
 
-from api.cli.printable import printable_lines
+from api.cli.terminal_text import printable_lines
 from api.wiring.settings import Settings
 from api.wiring.settings_checks import SettingsError
 from api.wiring.startup import LOST_KEY, StartError

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from projections.kernel.background_task import start_task
-from workers.adapters.encoders.fetched import FetchedStream
+from workers.adapters.encoders.fetched_stream import FetchedStream
+from workers.adapters.encoders.fragment_queue import QueuedFragment
 from workers.adapters.encoders.hls_reading import NotRead
 from workers.adapters.encoders.probe import probe_source
 from workers.adapters.encoders.process import EncodeProcess, Pipes
-from workers.adapters.encoders.queued import QueuedFragment
 from workers.adapters.encoders.tracks import Track, TrackPlan
 from workers.adapters.pushes.track_feed import TrackFeed
 from workers.adapters.system_account import AccountError

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from domain.channel.secrets import WRITE_ONLY
 from domain.kernel.credentials import speaks_of_credential
-from domain.kernel.known_tokens import without_tokens
+from domain.kernel.token_patterns import without_tokens
 
 _OUTSIDE: Final = re.compile(r"[a-z][a-z0-9+.-]*://\S+|(?<![\w.])/\S+", re.IGNORECASE)
 _LONGEST: Final = 300

@@ -16,10 +16,10 @@ from api.cli import shell
 from api.cli.demo import SEED, catalogue, events, jobs, media, publishing, removal
 from api.cli.demo.ledger import CLIENT, Ledger
 from api.cli.demo.product import ProductClient
-from api.cli.demo.schedule import Schedule, to_minute
-from api.cli.printable import printable
+from api.cli.demo.schedule import DemoSchedule, to_minute
 from api.cli.run.core import open_core
 from api.cli.shell import confirm
+from api.cli.terminal_text import printable
 from api.kernel.api_keys import new_api_key
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
@@ -55,7 +55,7 @@ async def load_demo(settings: Settings, *, seed: int | None, around: datetime | 
             await _fill(_schedule(ledger, seed=seed, around=around, films=films), settings, ledger)
 
 
-async def _fill(schedule: Schedule, settings: Settings, ledger: Ledger) -> None:
+async def _fill(schedule: DemoSchedule, settings: Settings, ledger: Ledger) -> None:
     started = time.perf_counter()
     for name, key in await catalogue.make_clients(ledger):
         _say(f"client {name} has the key {key}")
@@ -76,14 +76,14 @@ async def _fill(schedule: Schedule, settings: Settings, ledger: Ledger) -> None:
     _say(f"complete after {time.perf_counter() - started:.0f} s; `medialedger demo remove` removes it")
 
 
-def _schedule(ledger: Ledger, *, seed: int | None, around: datetime | None, films: int) -> Schedule:
+def _schedule(ledger: Ledger, *, seed: int | None, around: datetime | None, films: int) -> DemoSchedule:
     """Return the schedule of the loaded demo, else a new one. Raise `StartError` if a demo with another seed is loaded."""
     if (loaded := events.parameters(ledger)) is not None:
         loaded_seed, middle = loaded
         if seed not in (None, loaded_seed):
             raise StartError(f"a demo with the seed {loaded_seed} is loaded; `medialedger demo remove` removes it")
-        return Schedule(loaded_seed, middle, number=ledger.number, films=films)
-    return Schedule(SEED if seed is None else seed, to_minute(around or system_clock()), number=ledger.number, films=films)
+        return DemoSchedule(loaded_seed, middle, number=ledger.number, films=films)
+    return DemoSchedule(SEED if seed is None else seed, to_minute(around or system_clock()), number=ledger.number, films=films)
 
 
 async def remove_demo(settings: Settings, *, yes: bool) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from domain.kernel.known_tokens import MASK
+from domain.kernel.token_patterns import MASK
 
 _LONGEST: Final = 255
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]{0,30}"
@@ -44,7 +44,7 @@ _HOST: Final = re.compile(r"(?:[^/\\?#]*@)?(?P<host>\[[^\]/]*\]?|[^:/\\?#]*)")
 _NUMERIC: Final = re.compile(r"(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d*))*", re.IGNORECASE)
 
 
-class Inside:
+class InternalAddresses:
     """A filter for internal addresses. `own` holds the host names of this server, such as the host of its public address."""
 
     def __init__(self, own: Iterable[str] = ()) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.adapters.kafka.held import HeldPositions
+from workers.adapters.kafka.topic_positions import TopicPositions
 
 positions = st.lists(st.integers(1, 12), max_size=12)
 
@@ -14,7 +14,7 @@ positions = st.lists(st.integers(1, 12), max_size=12)
 def test_what_is_found_in_any_order_is_held_up_to_the_first_that_is_missing(
     positions_by_partition: dict[str, list[int]], asked: list[str]
 ) -> None:
-    owned = HeldPositions()
+    owned = TopicPositions()
     for partition, there in positions_by_partition.items():
         for position in there:
             owned.add(partition, position)
@@ -26,7 +26,7 @@ def test_what_is_found_in_any_order_is_held_up_to_the_first_that_is_missing(
 
 
 def test_records_that_came_after_one_was_missing_are_held() -> None:
-    owned = HeldPositions()
+    owned = TopicPositions()
     owned.add("a", 2)
     assert not owned.holds("a", 1)
     for position in (4, 3):
