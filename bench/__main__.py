@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from bench import (
     append,
-    append_beside,
+    append_contention,
     composing,
     consoles,
     consumers,
@@ -41,8 +41,8 @@ from bench.report import Result, show_targets, write
 BENCHMARKS: Mapping[str, Callable[[Ground], Result]] = {
     "http": writes.http,
     "append": append.append,
-    "snapshot": append_beside.snapshot,
-    "losers": append_beside.losers,
+    "snapshot": append_contention.snapshot,
+    "losers": append_contention.losers,
     "reads": reads.reads,
     "links": links.links,
     "lists": lists.lists,

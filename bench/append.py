@@ -68,7 +68,7 @@ def append(ground: Ground) -> Result:
     cells |= {f"append {flying}": partial(_append, url, flying=flying, seconds=ground.effort.seconds) for flying in (1, 32, 128)}
     ground.settle()
     seen = in_turns(cells, rounds=ground.effort.rounds)
-    table = Table("(b) Append beside pgbench; ratio: of pgbench with 1 or 32 clients", _HEADINGS)
+    table = Table("(b) Appends and pgbench in turns; ratio: of pgbench with 1 or 32 clients", _HEADINGS)
     for name, rates in seen.items():
         kind, _, flying = name.rpartition(" ")
         table.add(

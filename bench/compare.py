@@ -104,7 +104,7 @@ def main() -> None:
         base.settle()
         seen = in_turns(cells, rounds=given.rounds)
     table = Table(
-        f"this checkout beside the other, {_CLIENTS} clients",
+        f"this checkout compared with the other, {_CLIENTS} clients",
         ("", "req/s", "other req/s", "p99 ms", "ratio", "CPU µs", "other CPU µs", "ratio"),
     )
     for key in dict.fromkeys(name.rpartition(" ")[0] for name in cells):

@@ -21,7 +21,7 @@ _PEOPLE = 4
 """The number of clients with the role viewer whose keys the consoles log in with: a key has at most 100 sessions."""
 _CLIENTS = 32
 _WANTED = 0.9
-_ALONE, _FOLLOWED = "alone", f"beside {_CONSOLES} consoles"
+_ALONE, _FOLLOWED = "alone", f"with {_CONSOLES} consoles"
 
 
 @dataclass(slots=True)

@@ -230,7 +230,7 @@ def job_queue(ground: Ground) -> Result:
     slower = middle([before[_CLIENTS].rate / after[_CLIENTS].rate for before, after in zip(none, queued, strict=True)])
     later = middle([after[1].p50 / before[1].p50 for before, after in zip(none, queued, strict=True)])
     targets = [
-        Target(f"acceptance beside {many:,} jobs, {what}", ratio, 1.3, at_most=True)
+        Target(f"acceptance with {many:,} queued jobs, {what}", ratio, 1.3, at_most=True)
         for what, ratio in (("throughput", slower), ("p50", later))
     ]
     return Result("job-queue", [table], targets, raw=dict(seen))

@@ -180,7 +180,7 @@ class _Film:
 
 
 def media(ground: Ground) -> Result:
-    """(v) a still, a GIF, clips and a package of a film: jobs beside their commands run by hand, and two clips at once."""
+    """(v) a still, a GIF, clips and a package of a film: jobs compared with their commands run by hand, and two clips at once."""
     url, cores = ground.database("bench_media"), os.sched_getaffinity(0)
     recorder = _Recorder(ground.home / "recorder")
     path = os.pathsep.join((str(ground.home / "recorder"), *os.get_exec_path()))

@@ -38,7 +38,7 @@ def prober(ground: Ground) -> Result:
         time.sleep(seconds)
         cpu = (_cpu(ground) - before) / seconds - idle
         seen = json.loads(_asked(f"{address}/gaps"))
-        calls = _calls(ground, {"beside the prober": probing, "in a process apart": apart}, events)
+        calls = _calls(ground, {"during probing": probing, "in a separate process": apart}, events)
     return _result(seen, cpu=cpu, seconds=seconds, calls=calls)
 
 

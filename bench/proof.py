@@ -63,15 +63,16 @@ def proof(ground: Ground) -> Result:
     ratio = middle([copy / export for export, copy in zip(seen["export"], seen["COPY … TO STDOUT of the same rows"], strict=True)])
     posts, shares = _posts(ground)
     rates = Table(
-        "(p) POST beside a sealer, of POST without one", ("the sealer signs", "ratio", "its share of a core at 1,000 events/s")
+        "(p) POST while the log is sealed; ratio: of POST without sealing",
+        ("the sealer signs", "ratio", "its share of a core at 1,000 events/s"),
     )
     for name in _RHYTHMS:
         rates.add(name, posts[name], shares[name])
     targets = [
         Target("export / COPY", ratio, 0.5),
-        Target("POST beside a sealer / without", posts[_PRODUCT], 0.97),
+        Target("POST with sealing / without", posts[_PRODUCT], 0.97),
         Target("a sealer's share of a core at 1,000 events/s", core, 0.02, at_most=True),
-        Target("the same beside POST", shares[_PRODUCT], 0.02, at_most=True),
+        Target("the share of a core during POST", shares[_PRODUCT], 0.02, at_most=True),
     ]
     raw = {"sealing": sealing, **seen, "offline": offline, "stream": seconds, "posts": posts, "load": os.getloadavg()}
     return Result("proof", [table, rates], targets, raw=raw)

@@ -75,8 +75,8 @@ def _result(
     calls = Table("(y) POST /event/ by four clients meanwhile", ("", "req/s", "p50 ms", "p99 ms"))
     calls.add("alone", alone.rate, alone.p50, alone.p99)
     slow = max(run.p99 for run in meanwhile)
-    calls.add("beside, middle", *(middle([getattr(run, figure) for run in meanwhile]) for figure in ("rate", "p50", "p99")))
-    calls.add("beside, slowest", min(run.rate for run in meanwhile), max(run.p50 for run in meanwhile), slow)
+    calls.add("meanwhile, median", *(middle([getattr(run, figure) for run in meanwhile]) for figure in ("rate", "p50", "p99")))
+    calls.add("meanwhile, slowest", min(run.rate for run in meanwhile), max(run.p50 for run in meanwhile), slow)
     targets = [
         Target(f"{count} Events in {seconds:.0f} s, provisioned after, p99", p99, 5, "s", at_most=True),
         Target("Events provisioned a second, all at once", rate, 10, "/s"),

@@ -15,7 +15,7 @@ import uvloop
 
 from api.wiring.catalogue import catalogue
 from bench import large_log, schedule
-from bench.append_beside import appends_per_second
+from bench.append_contention import appends_per_second
 from bench.fill import rebuild
 from bench.ground import Effort, Ground, Served, driven, in_turns
 from bench.large_log import EVENTS_OF_A_LIFE, fill
@@ -170,7 +170,7 @@ def _reads(ground: Ground, result: Result, logs: dict[str, Log]) -> None:
     result.tables.append(table)
     lists = {name: seen[f"list/{name}"] for name in logs}
     result.targets.append(
-        Target("list p50 beside the large log over the small one", lists["large"] / lists["small"], 2.0, at_most=True)
+        Target("list p50 on the large log over the small one", lists["large"] / lists["small"], 2.0, at_most=True)
     )
     result.raw["reads"] = seen
 

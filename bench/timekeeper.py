@@ -42,9 +42,9 @@ def timekeeper(ground: Ground) -> Result:
     count, seconds, missed = (1_000, 6.0, 10_000) if ground.effort.quick else (10_000, _SPREAD, 100_000)
     cells = {
         "over a minute": partial(_lateness, ground, count=count, seconds=seconds, missed=0),
-        f"... beside {missed:,} missed": partial(_lateness, ground, count=count, seconds=seconds, missed=missed),
+        f"... after {missed:,} missed": partial(_lateness, ground, count=count, seconds=seconds, missed=missed),
         "all at once": partial(_lateness, ground, count=count, seconds=0.0, missed=0),
-        f"all at once beside {missed:,} missed": partial(_lateness, ground, count=count, seconds=0.0, missed=missed),
+        f"all at once after {missed:,} missed": partial(_lateness, ground, count=count, seconds=0.0, missed=missed),
     }
     seen = in_turns(cells, rounds=1)
     table = Table(f"(w) {count:,} scheduled starts, ms late by the database's clock", ("", "p50", "p99", "slowest", "starts/s"))

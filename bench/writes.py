@@ -56,7 +56,7 @@ def twin(ground: Ground) -> Result:
         }
         ground.settle()
         seen = in_turns(cells, rounds=ground.effort.rounds)
-    table = Table("(e) POST beside a CRUD twin; ratio: of the trivial POST", _HEADINGS)
+    table = Table("(e) POST compared with a CRUD twin; ratio: of the trivial POST", _HEADINGS)
     for name, values in seen.items():
         _add(table, name, "32", values, base_runs=seen["trivial POST"])
     target = Target("POST of CRUD twin, 32 clients", ratio(seen["POST"], seen["CRUD twin"]), 2.5)

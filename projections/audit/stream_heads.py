@@ -103,7 +103,7 @@ class StreamHeads:
         return news[""]
 
     def _ways(self, keys: Sequence[bytes]) -> tuple[list[dict[str, list[MapPart]]], list[str]]:
-        """Return the nodes on the ways to the keys by level, and the parts without a node that contain the keys."""
+        """Return the nodes on the paths to the keys by level, and the parts without a node that contain the keys."""
         levels: list[dict[str, list[MapPart]]] = []
         parts: list[str] = []
         going: dict[str, list[bytes]] = {"": list(keys)}

@@ -217,7 +217,7 @@ async def test_the_documentation_needs_no_key(http: httpx.AsyncClient) -> None:
             assert (await nobody.get(path)).status_code == 200
 
 
-async def test_who_may_not_is_told_so_before_anything_about_the_request(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_refusal_reveals_nothing_about_the_request(http: httpx.AsyncClient, inner: Core) -> None:
     viewer = {"API-KEY": await introduce(inner, "viewer", "viewer")}
     huge = b"x" * 2_000_000
     for headers, status in (({"API-KEY": "wrong"}, 401), (viewer, 403)):

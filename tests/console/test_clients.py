@@ -60,9 +60,7 @@ async def test_a_client_is_added_its_key_rotated_with_an_overlap_and_revoked(sig
     assert types == ["registered", "key_issued", "key_issued", "key_expiry_set", "key_revoked"]
 
 
-async def test_roles_that_others_change_beside_an_open_client_are_told_and_not_overwritten(
-    signed_in: Page, http: httpx.Client
-) -> None:
+async def test_roles_changed_by_others_are_shown_and_not_overwritten(signed_in: Page, http: httpx.Client) -> None:
     name = f"desk-{uuid4().hex[:8]}"
     _call(http, "POST", "/api/client/", json={"name": name, "roles": ["viewer"], "trustActor": False})
     await signed_in.goto(f"{_origin(signed_in)}/console/clients?client={name}")

@@ -114,9 +114,7 @@ async def test_a_start_that_is_refused_is_told_with_its_reason_on_both_pages(sig
         _call(http, "PUT", f"/api/media/destination/active/{destination}", params={"active": True})
 
 
-async def test_what_others_change_beside_an_open_destination_is_told_and_not_overwritten(
-    signed_in: Page, http: httpx.Client
-) -> None:
+async def test_changes_of_others_to_an_open_destination_are_not_overwritten(signed_in: Page, http: httpx.Client) -> None:
     name = f"Bucket {uuid4().hex[:8]}"
     body = {"name": name, "target": "S3", "destinationJson": CONFIGURATION}
     destination = _call(http, "POST", "/api/media/destination/", json=body)["id"]

@@ -157,9 +157,7 @@ async def test_the_pages_of_jobs_are_accessible(browser: Browser, product: Produ
             assert came.complaints == []
 
 
-async def test_who_may_only_read_is_told_why_a_button_does_nothing(
-    browser: Browser, http: httpx.Client, product: Product, axe: Axe
-) -> None:
+async def test_a_viewer_sees_why_a_button_is_disabled(browser: Browser, http: httpx.Client, product: Product, axe: Axe) -> None:
     number = submit(http, {"content_id": "read only", "file": "a"}, run_at="2031-01-01T00:00:00Z")
     async with visitor(browser, product.address, key=viewer(http)) as came:
         page = await came.open(f"/console/jobs/{number}")

@@ -130,7 +130,7 @@ def test_an_older_java_is_named_as_such(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_without_a_registry_it_says_so_and_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+def test_a_failed_download_is_reported_and_leaves_no_broker(tmp_path: Path) -> None:
     """Maven has an empty repository, and a proxy on which nothing listens."""
     unreachable = f"-Dmaven.repo.local={tmp_path}/m2 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
     environment = {**os.environ, "MAVEN_OPTS": unreachable, "XDG_CACHE_HOME": str(tmp_path / "cache")}

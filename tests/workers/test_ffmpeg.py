@@ -155,7 +155,7 @@ async def test_what_is_missing_is_logged_when_the_workers_start(tmp_path: Path, 
         (["kill -9 $$"], "the transcoder ends with status -9"),
     ],
 )
-async def test_one_that_fails_is_told_by_its_status(tmp_path: Path, lines: list[str], fault: str) -> None:
+async def test_a_failed_program_is_reported_with_its_status(tmp_path: Path, lines: list[str], fault: str) -> None:
     assert await Ffmpeg(script(tmp_path, *lines)).check() == fault
 
 
@@ -169,7 +169,7 @@ async def test_one_that_is_not_there_or_no_program_cannot_be_started(tmp_path: P
     assert await Ffmpeg(None).check() == MISSING
 
 
-async def test_one_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_a_hanging_program_is_killed_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     os.mkfifo(pids)
     hangs = script(tmp_path, "sleep 600 &", f"echo $! > {pids}", "wait")

@@ -11,9 +11,7 @@ positions = st.lists(st.integers(1, 12), max_size=12)
 
 
 @given(positions_by_partition=st.dictionaries(st.sampled_from("ab"), positions), asked=st.lists(st.sampled_from("ab"), max_size=3))
-def test_what_is_found_in_any_order_is_held_up_to_the_first_that_is_missing(
-    positions_by_partition: dict[str, list[int]], asked: list[str]
-) -> None:
+def test_positions_count_up_to_the_first_missing_one(positions_by_partition: dict[str, list[int]], asked: list[str]) -> None:
     owned = TopicPositions()
     for partition, there in positions_by_partition.items():
         for position in there:

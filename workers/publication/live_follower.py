@@ -63,7 +63,7 @@ def is_over(state: EventState) -> bool:
 
 
 class LiveFollower:
-    """Carries out the orders about Events. Each decides by the current state of the Event."""
+    """Starts and ends the live publications of Events by orders. The current state of the Event decides what an order does."""
 
     def __init__(
         self,

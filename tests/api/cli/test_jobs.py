@@ -296,7 +296,7 @@ async def test_a_job_is_paused_resumed_and_broken_off(call: Call, engine: Engine
     assert f"{shell.invocation().cause.actor} broke the job" in (await call("logs", job))[1]
 
 
-async def test_a_job_is_not_resumed_beside_another_one_of_its_event(call: Call, engine: Engine) -> None:
+async def test_a_job_is_not_resumed_while_its_event_has_another_job(call: Call, engine: Engine) -> None:
     event = UUID(int=1)
     old, present = await engine.numbers.draw(), await engine.numbers.draw()
     submission = Submission(

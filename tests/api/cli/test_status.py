@@ -60,7 +60,7 @@ async def test_without_a_process_it_says_what_starts_one(inner: Core, call: Call
 
 
 @pytest.mark.usefixtures("running")
-async def test_what_needs_attention_is_told_with_the_command_that_shows_it(inner: Core, call: Call) -> None:
+async def test_attention_names_the_command_that_shows_more(inner: Core, call: Call) -> None:
     engine = Engine(inner, JobNumberSequence(inner.database))
     job = await engine.accept("http_fetch_verify", url="https://origin.test/a.mp4")
     await start(inner, job)

@@ -94,7 +94,7 @@ async def test_a_body_is_handed_over_in_pieces_as_they_are_taken(sending: Sendin
     assert sending.tasks[0].done()
 
 
-async def test_who_has_taken_nothing_for_the_longest_time_is_given_up_for_others(sending: Sending) -> None:
+async def test_the_connection_idle_for_the_longest_time_is_closed_first(sending: Sending) -> None:
     first, second = await sending.begin(), await sending.begin()
     sending.now = 2.0
     first.take()

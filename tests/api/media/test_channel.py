@@ -56,7 +56,7 @@ async def test_null_clears_what_can_be_cleared(http: httpx.AsyncClient) -> None:
     assert (await http.get("/api/channel/reference?id=r")).status_code == 404
 
 
-async def test_what_is_wrong_is_400_at_its_field_and_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_bad_input_is_400_at_its_field_and_changes_nothing(http: httpx.AsyncClient, inner: Core) -> None:
     key = await add_channel(http)
     before = await last(inner)
     wrong: list[tuple[Any, str]] = [

@@ -70,7 +70,7 @@ async def test_what_needs_attention_is_said_faults_first(inner: Core, database_u
     assert "deliveries" not in output
 
 
-async def test_a_consumer_that_nobody_runs_is_told_with_the_role_that_runs_it(inner: Core) -> None:
+async def test_a_consumer_without_a_worker_is_reported_with_its_role(inner: Core) -> None:
     seen = await Seen(inner, {}).now()
     process = ProcessState(build=1, host="one", pid=1, started_at=seen.at)
     relay = ConsumerStatus(

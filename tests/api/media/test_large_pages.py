@@ -92,7 +92,7 @@ async def test_large_reads_follow_one_another() -> None:
     assert begun == [1, 2, 3]
 
 
-async def test_who_waits_too_long_for_a_large_read_is_told_so() -> None:
+async def test_a_large_read_that_waits_too_long_gives_503() -> None:
     reads = LargeReads(patience=0.01)
     await reads.wait()
     with pytest.raises(Unavailable, match="too many large lists"):

@@ -163,7 +163,7 @@ async def test_what_is_wrong_is_refused_and_nothing_is_created(http: httpx.Async
         assert await last(inner) == before
 
 
-async def test_one_that_is_started_ahead_of_its_event_waits_for_it(http: httpx.AsyncClient, inner: Core) -> None:
+async def test_a_live_publication_started_early_waits_for_its_event(http: httpx.AsyncClient, inner: Core) -> None:
     event, destination = await live_event(http, on_air=False), await youtube(http)
     made = await create(http, event, destination, destination, destination)
     (instantly,) = await create(http, event, destination, start=True)

@@ -138,7 +138,7 @@ class TestIssuingKeys:
         client = a_client().when(Client.issue_key.on(NAME, SECOND, expire_others_after=0)).then(issued(SECOND), ends(FIRST, NOW))
         assert [key.usable(NOW) for key in client.keys] == [False, True]
 
-    def test_a_key_that_ends_sooner_keeps_its_end_and_one_that_ends_later_does_not(self) -> None:
+    def test_an_earlier_end_of_a_key_is_kept(self) -> None:
         soon, late = NOW + timedelta(seconds=1), NOW + timedelta(days=1)
         a_client(ends(FIRST, soon)).when(Client.issue_key.on(NAME, SECOND, expire_others_after=60)).then(issued(SECOND))
         a_client(ends(FIRST, late)).when(Client.issue_key.on(NAME, SECOND, expire_others_after=60)).then(

@@ -79,7 +79,7 @@ def test_one_that_is_to_get_a_film_is_waited_for(details: EventDetails, waited: 
 
 @pytest.mark.parametrize("waited", [False, True])
 @pytest.mark.parametrize("details", MISSING)
-def test_one_that_gets_no_film_is_named_also_beside_one_that_is_waited_for(details: EventDetails, waited: bool) -> None:
+def test_an_event_without_a_film_is_named_while_others_are_awaited(details: EventDetails, waited: bool) -> None:
     sources = stands(event(EventState.LIVE_PUBLISHED), details, waited=waited)
     assert sources.fault.startswith(f"the Event {OTHER} has no film, and ")
     assert str(ONE) not in sources.fault

@@ -116,7 +116,7 @@ class TestStart:
         restored.when(start()).then(by_schedule(PRE_LIVE, UNPUBLISHED, actual_live_start=NOW))
 
     @pytest.mark.parametrize("passed", [THEN, THEN - LATER], ids=["at its start", "later"])
-    def test_an_event_that_was_restored_after_its_start_waits_for_another_one(self, passed: datetime) -> None:
+    def test_an_event_restored_after_its_start_waits_for_a_new_start(self, passed: datetime) -> None:
         restored = planned(*RESTORED, start=passed)
         assert details(restored).auto_start_at is None
         restored.when(start(passed)).then_nothing()

@@ -234,7 +234,7 @@ class TestRescheduling:
         a_job(first=accepted(run_at=SOON)).when(update(run_at=SOON)).then_nothing()
         a_job(first=accepted(run_at=SOON, semaphore=SEMAPHORE)).when(update(run_at=SOON)).then_nothing()
 
-    def test_a_paused_job_waits_for_its_time_again_when_it_is_told_the_same_time(self) -> None:
+    def test_the_same_time_makes_a_paused_job_wait_again(self) -> None:
         paused = a_job(PAUSED, first=accepted(run_at=SOON))
         assert paused.when(update(run_at=SOON)).then(fact(events.JobScheduled, run_at=SOON)).state is JobState.SCHEDULED
 

@@ -142,7 +142,7 @@ def test_a_command_must_say_what_it_is_for() -> None:
 
 
 class TestCause:
-    def test_a_command_gives_its_events_ids_that_stay_the_same_when_it_is_tried_again(self) -> None:
+    def test_a_retried_command_gives_its_events_the_same_ids(self) -> None:
         cause = Cause.by("studio")
         ids = [cause.event_id(index) for index in range(1000)]
         assert ids == [cause.event_id(index) for index in range(1000)]

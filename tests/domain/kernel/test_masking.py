@@ -351,7 +351,7 @@ def test_a_credential_that_is_known_by_its_form_is_masked_everywhere(token: str)
 
 
 @pytest.mark.parametrize(("text", "secret"), GIVEN)
-def test_a_credential_that_is_known_by_what_stands_before_it_is_masked(text: str, secret: str) -> None:
+def test_a_credential_is_recognised_by_the_text_before_it(text: str, secret: str) -> None:
     assert secret not in masked(text.format(secret))
 
 

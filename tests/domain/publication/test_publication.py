@@ -119,7 +119,7 @@ def test_a_resumed_job_and_a_repeated_one_process_it_again() -> None:
     failed.when(reported(OutcomeKind.RERUN, 9, job=17, rerun_of=17)).then_nothing()
 
 
-def test_what_is_said_of_it_changes_only_when_it_does() -> None:
+def test_an_amendment_is_stored_only_if_the_text_differs() -> None:
     other = TEXT.model_copy(update={"title": "Other"})
     publication().when(Publication.amend.on(KEY, TEXT, still=TEXT)).then_nothing()
     publication().when(Publication.amend.on(KEY, other, still=TEXT)).then(fact(events.Amended, text=other))

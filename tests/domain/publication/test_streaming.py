@@ -120,7 +120,7 @@ def test_a_push_that_is_given_up_fails_it_and_the_target_is_still_told() -> None
     assert (failed.state, failed.open, failed.links()) == (PublicationState.FailedPublication, True, HOLDS)
 
 
-def test_it_is_recreated_under_the_same_id_and_known_to_the_target_as_another_one() -> None:
+def test_recreation_keeps_the_id_and_gets_a_new_target_id() -> None:
     anew = stream(STARTED, ARRIVED, STOPPED, CLOSED).when(Publication.recreate.on(KEY)).then(fact(events.Recreated))
     assert (*states(anew), anew.details, anew.creations) == (PublicationState.Scheduled, False, False, None, 1)
     again = stream(STARTED, STOPPED, CLOSED, fact(events.Recreated)).when(START).then(STARTED)

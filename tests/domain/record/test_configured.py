@@ -79,7 +79,7 @@ def test_the_same_secret_stays_where_it_lies() -> None:
     assert holds(a_channel(a=ref(1)).when(again).then_nothing()) == {1}
 
 
-def test_another_secret_takes_its_place_and_an_empty_one_clears_it() -> None:
+def test_a_new_secret_replaces_the_old_and_null_clears_it() -> None:
     both = a_channel(a=ref(1), b=ref(2))
     other = both.when(amend(configuration_json=brought(a=ref(3)))).then(fact(AMENDED, secrets={A: ref(3), B: ref(2)}))
     assert holds(other) == {3, 2}
@@ -106,7 +106,7 @@ def place(name: str) -> str:
 
 
 @pytest.mark.parametrize("names", [("a", "new"), ("new", "a")])
-def test_the_one_that_was_renamed_keeps_its_secret_where_it_shows_null(names: tuple[str, ...]) -> None:
+def test_a_renamed_entry_keeps_its_secret(names: tuple[str, ...]) -> None:
     both = a_channel(a=ref(1), b=ref(2))
     text = renamed(*names)
     happened = fact(AMENDED, configuration_json=text.text, secrets={A: ref(1), place("new"): ref(2)})

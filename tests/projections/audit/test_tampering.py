@@ -165,7 +165,7 @@ async def test_a_log_that_its_owner_wrote_anew_does_not_fit_the_checkpoints(inne
     assert verdict("log", log.export(), "--key", log.key, "--kept", saved)[0] == 0
 
 
-async def test_a_tail_that_its_owner_cut_off_is_missed_by_whoever_kept_a_checkpoint(inner: Core, log: SealedLog) -> None:
+async def test_a_stored_checkpoint_reveals_a_truncated_log(inner: Core, log: SealedLog) -> None:
     await filled(inner, log)
     saved = log.keep(log.seal())
     for table, condition in (("events", "position > 20"), ("commits", "last_position > 20"), ("checkpoints", "position > 20")):

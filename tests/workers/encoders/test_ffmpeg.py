@@ -185,9 +185,7 @@ async def test_a_point_that_was_gone_for_a_moment_misses_nothing(
 
 
 @pytest.mark.long
-async def test_what_a_point_missed_for_too_long_is_left_out_and_its_playlist_says_so(
-    encoder: FfmpegEncoder, receiver: Receiver
-) -> None:
+async def test_media_that_a_point_missed_are_a_gap_in_its_playlist(encoder: FfmpegEncoder, receiver: Receiver) -> None:
     async with running(encoder, *map(receiver.point, POINTS)) as run:
         await more(receiver, "one")
         receiver.how["one"] = "503"

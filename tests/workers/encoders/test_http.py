@@ -41,7 +41,7 @@ def encoder(client: GuardedClient) -> HttpEncoder:
     )
 
 
-async def test_it_is_told_all_that_it_needs_and_its_key_in_the_header_only(encoder: HttpEncoder, foreign: Foreign) -> None:
+async def test_a_start_sends_all_settings_and_the_key_in_the_header_only(encoder: HttpEncoder, foreign: Foreign) -> None:
     plan = http_plan(foreign, quality="best")
     options = encoder_options("-g 50 --archive", dvr_length=30, max_bitrate=4_000_000)
     plan = EncoderPlan(0, "enc-1", "http", plan.specific, plan.points, options)
@@ -111,9 +111,7 @@ SAYS = "rtmp://a.rtmp.example/live2/s3cret-key: Input/output error"
         ("The disk is full.", "The disk is full."),
     ],
 )
-async def test_what_it_says_has_none_of_the_secrets_that_it_was_told(
-    client: GuardedClient, foreign: Foreign, says: str, shows: str
-) -> None:
+async def test_messages_of_the_encoder_hold_no_secret(client: GuardedClient, foreign: Foreign, says: str, shows: str) -> None:
     encoder = HttpEncoder(client, lambda: datetime.now(UTC), lambda *_: {"Authorization": "Bearer 9-t0ken"}, lease=2.0, poll=0.05)
     plan = http_plan(foreign, camera={"password": "its-own-passw0rd"})
     urls = ("rtmp://a.rtmp.example/live2/s3cret-key", "https://origin.example/live/x?token=a%20query")
@@ -206,7 +204,7 @@ async def test_addresses_that_are_no_encoders(encoder: HttpEncoder, foreign: For
     assert await encoder.check(plan) is not None
 
 
-async def test_it_is_given_the_next_tokens_before_those_that_it_has_end(client: GuardedClient, foreign: Foreign) -> None:
+async def test_new_tokens_arrive_before_the_old_ones_end(client: GuardedClient, foreign: Foreign) -> None:
     """The tokens are removed from the encoder's messages, too."""
     given: list[str] = []
 
@@ -227,7 +225,7 @@ async def test_it_is_given_the_next_tokens_before_those_that_it_has_end(client: 
     await run.stop()
 
 
-async def test_it_ends_when_nobody_who_has_ordered_it_may_do_so_any_more(client: GuardedClient, foreign: Foreign) -> None:
+async def test_the_encoder_ends_when_its_client_loses_its_permission(client: GuardedClient, foreign: Foreign) -> None:
     """The key of the client was revoked that had pointed the channel to its own encoder: it wrote on."""
     allowed = {"news"}
 

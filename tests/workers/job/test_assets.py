@@ -195,9 +195,7 @@ async def test_an_accurate_clip_has_the_frames_of_its_times_and_all_tracks(hosts
 
 
 @pytest.mark.parametrize("source", ["long.ts", "long.mp4", "one-key.mp4"])
-async def test_an_accurate_clip_may_be_so_long_that_what_is_between_its_ends_is_not_looked_at(
-    hosts: StepProcessPool, root: Path, source: str
-) -> None:
+async def test_the_middle_of_a_long_accurate_clip_is_not_read(hosts: StepProcessPool, root: Path, source: str) -> None:
     """The source has a single key frame, so both ends are read from it."""
     times = {"start": "00:00:05.700", "end": "00:00:32.000"}
     shown = numbers(await made(hosts, root, "asset_video", source=source, **times, frame_accurate=True))

@@ -116,7 +116,7 @@ def update(track: HlsTrack, body: bytes) -> bool:
     return track.update(parsed)
 
 
-def test_times_hold_until_another_one_is_told_and_before_the_first_one() -> None:
+def test_a_program_date_time_dates_the_segments_around_it() -> None:
     track = HlsTrack(1, "main")
     update(track, playlist([0, 1, 2, 3], began=None, tags={2: f"#EXT-X-PROGRAM-DATE-TIME:{BEGAN.isoformat()}"}))
     assert track.clocked

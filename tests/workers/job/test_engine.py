@@ -115,7 +115,7 @@ async def test_a_paused_job_ends_its_step_and_goes_on_when_resumed(engine: Engin
     assert not (await engine.ended(number)).failed
 
 
-async def test_a_failed_job_leaves_nothing_and_says_so_where_a_resumed_one_needs_it(engine: Engine, tmp_path: Path) -> None:
+async def test_a_failed_job_leaves_no_files_and_a_resumed_job_reports_it(engine: Engine, tmp_path: Path) -> None:
     """Many failed jobs would otherwise fill the disk for all."""
     number = await engine.accept("keeping", times=1, final=True)
     assert (await engine.ended(number)).failed

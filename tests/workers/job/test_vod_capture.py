@@ -97,7 +97,7 @@ async def test_two_origins_with_different_gaps_give_one_whole_file(studio: Studi
 
 @pytest.mark.parametrize("accurate", [True, False])
 @pytest.mark.parametrize(("name", "extension", "init"), [("ts", "ts", None), ("fmp4", "m4s", "init.mp4")])
-async def test_what_nobody_has_is_left_out_and_told(
+async def test_segments_that_no_source_has_are_reported_as_missing(
     studio: Studio, name: str, extension: str, init: str | None, accurate: bool
 ) -> None:
     listed = playlist(range(8), extension=extension, init=init, tags={3: "#EXT-X-GAP"})

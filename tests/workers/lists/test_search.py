@@ -50,7 +50,7 @@ async def search(inner: Core, term: str) -> list[int]:
     return [row.id.int for row in (await EventQueries(inner.database).page(EventFilter(search=term))).results]
 
 
-async def test_what_was_just_written_is_found_and_soon_the_index_has_it(inner: Core) -> None:
+async def test_a_new_text_is_found_before_and_after_it_is_indexed(inner: Core) -> None:
     async with indexing(inner):
         for number in range(1, 40):
             await event(inner, number, title=f"Final {number}x")

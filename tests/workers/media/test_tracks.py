@@ -73,7 +73,7 @@ def test_sound_that_changes_is_found(tmp_path: Path, audio: Coding, codec: str) 
     assert not changed(film(tmp_path / "even.ts", Form(seconds=5), audio=audio), 1, codec)
 
 
-def test_a_rate_that_changes_is_found_and_one_layout_is_told_from_another() -> None:
+def test_parameters_distinguish_layouts_and_not_bit_rates() -> None:
     stereo, mono = bytes([0xFF, 0xFB, 0x90, 0x00]) + bytes(4), bytes([0xFF, 0xFB, 0x90, 0xC0]) + bytes(4)
     assert parameters("mp3", stereo) != parameters("mp3", mono)
     assert parameters("mp3", stereo) == parameters("mp3", bytes([0xFF, 0xFB, 0xB0, 0x40]) + bytes(4)), "another bit rate"

@@ -174,7 +174,7 @@ def is_there(studio: Studio, point: str, session: int = 1) -> bool:
     return (studio.root / point / str(session)).is_dir()
 
 
-async def test_what_one_point_sends_removes_nothing_of_another(tmp_path: Path, clock: HandClock) -> None:
+async def test_a_point_cannot_remove_recordings_of_another_point(tmp_path: Path, clock: HandClock) -> None:
     """Regression: the token of one point removed the recordings of all others: nineteen segments of 64 MiB, and a programme was
     gone."""
     studio = Studio(tmp_path / "origin", clock, size=2000 * KIB)

@@ -344,7 +344,7 @@ async def test_races_of_two_events_with_one_key(
         assert all(entry != two for entry, two in pairwise(topics)), "no end is told twice"
 
 
-async def test_what_was_kept_of_a_key_goes_after_its_end_was_told(
+async def test_the_stored_state_of_a_key_is_deleted_after_its_end(
     inner: Core, provisioning: Provisioning, provisioner: MemoryProvisioner
 ) -> None:
     profile = await provisioning.profile("origin-1")

@@ -190,7 +190,7 @@ async def test_a_service_that_was_taken_away_leaves_what_it_has_made(site: Site)
     assert await site.provide() == Provided(), "nothing is left to be asked for"
 
 
-async def test_a_request_is_told_what_it_is_and_a_late_one_is_refused(site: Site) -> None:
+async def test_a_request_names_its_operation_and_a_late_request_is_refused(site: Site) -> None:
     await site.provide(A, B)
     sent, body = site.service.sent[0], site.service.bodies[0]
     name = sent["Idempotency-Key"].partition("/")[0]

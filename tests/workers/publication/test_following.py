@@ -172,9 +172,7 @@ async def test_one_that_is_started_while_its_event_ends_is_ended_too(inner: Core
     assert (await state(inner, publication))[0] is PublicationState.Completed
 
 
-async def test_a_target_that_cannot_be_told_is_told_until_it_is_or_for_a_day(
-    inner: Core, target: MemoryLiveTarget, clock: HandClock
-) -> None:
+async def test_a_notice_to_a_target_is_retried_for_a_day(inner: Core, target: MemoryLiveTarget, clock: HandClock) -> None:
     key = await event(inner, 1, channel_id=CHANNEL)
     await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
     publications = [await scheduled(inner, key, number, start=True) for number in (11, 12)]

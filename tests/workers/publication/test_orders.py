@@ -137,7 +137,7 @@ async def test_a_deleted_destination_takes_all_its_publications_along(inner: Cor
     assert (await topics(inner, Publication.stream(UUID(int=1)))).count("publication.withdrawn") == 1
 
 
-async def test_what_an_upload_left_is_removed_after_its_worker_gave_up_and_until_it_is(inner: Core, clock: HandClock) -> None:
+async def test_remains_of_an_abandoned_upload_are_removed_with_retries(inner: Core, clock: HandClock) -> None:
     await do(inner, published(17))
     await do(inner, Publication.withdraw.on(UUID(int=17), hard=True, running_job=17))
     assert await fed(inner) == 1

@@ -254,7 +254,7 @@ async def test_it_comes_back_for_ever_once_it_had_arrived(inner: Core, stage: St
         ([PushFailed("target", "no rtmp", hopeless=True)], "no rtmp"),
     ],
 )
-async def test_a_target_that_never_takes_it_fails_it_and_nothing_is_tried_again(
+async def test_a_push_that_the_target_never_accepts_fails_for_good(
     inner: Core, stage: Stage, faults: list[PushFailed], reason: str
 ) -> None:
     await on_air(inner)

@@ -242,7 +242,7 @@ async def test_an_encoder_of_an_unknown_type_gives_an_entry_and_no_session(stage
     assert "no encoder of a type that is supported here" in given_up
 
 
-async def test_beside_a_known_one_it_is_left_out(stage: Stage) -> None:
+async def test_an_unknown_encoder_is_skipped_if_a_known_one_exists(stage: Stage) -> None:
     await stage.given(encoder("enc-1", "a", type="elemental"), encoder("enc-2", "b"))
     async with stage.worker():
         await stage.on_air()

@@ -27,7 +27,7 @@ def test_who_was_not_alone_does_not() -> None:
     assert not Ticking(LEASE).renewed(alone=False).after(3600).valid
 
 
-def test_who_was_frozen_past_its_lease_does_not_though_it_was_alone() -> None:
+def test_a_worker_frozen_past_its_lease_may_not_send() -> None:
     renewed = Ticking(LEASE).renewed(alone=True)
     assert not renewed.frozen(30).valid
     assert not renewed.after(30).valid, "until the database answers"

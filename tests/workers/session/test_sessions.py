@@ -131,7 +131,7 @@ async def test_what_has_nothing_to_run_is_given_up_at_once(inner: Core, world: W
     )
 
 
-async def test_one_that_was_given_up_is_not_started_again_before_its_row_says_so(
+async def test_an_abandoned_session_starts_again_only_after_its_row_is_written(
     inner: Core, world: World, single: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The row is written by a separate task, which may be behind: the worker reads rows that say that the session runs."""
@@ -343,9 +343,7 @@ class TestTakeover:
         world.check()
         assert world.reported("stopped")[0][3] == "its worker was stopped"
 
-    async def test_a_failure_that_is_told_late_does_not_end_what_another_worker_has_started(
-        self, inner: Core, second: Core, world: World
-    ) -> None:
+    async def test_a_late_report_of_a_failure_does_not_end_a_new_session(self, inner: Core, second: Core, world: World) -> None:
         """A worker gives up, and is cut off before it has reported this: another one starts the session, which runs."""
         event = await an_event(inner, 1)
         async with member(inner.database, world, name="one") as first_member:
@@ -380,9 +378,7 @@ class TestTakeover:
             finally:
                 over.set()
 
-    async def test_what_a_dead_worker_left_is_ended_when_it_is_not_wanted_any_more(
-        self, inner: Core, second: Core, world: World
-    ) -> None:
+    async def test_an_unwanted_session_of_a_dead_worker_is_ended(self, inner: Core, second: Core, world: World) -> None:
         event = await an_event(inner, 1)
         async with member(inner.database, world, name="one") as first_member:
             await go_live(inner, event)

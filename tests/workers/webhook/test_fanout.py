@@ -177,7 +177,7 @@ async def test_an_event_without_subscribers_is_not_cached(inner: Core, fan: Fed,
     assert '"referenceId":"unheard"' in text
 
 
-async def test_what_lost_its_content_is_shown_without_it_from_then_on(inner: Core, fan: Fed) -> None:
+async def test_erased_content_is_missing_in_later_notifications(inner: Core, fan: Fed) -> None:
     """The fan-out caches the Event as it was, and sees the redaction like any other change."""
     await webhook(inner, ALL)
     await event(inner, 1, ref_id="Ilse")

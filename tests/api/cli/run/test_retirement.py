@@ -76,7 +76,7 @@ async def caller(server: Server) -> Caller:
     return connection
 
 
-async def test_each_connection_has_one_more_answer_which_says_that_it_is_the_last(server: Server, app: Answering) -> None:
+async def test_each_connection_gets_a_last_response_that_says_so(server: Server, app: Answering) -> None:
     idle, busy, unused = [await caller(server) for _ in range(3)]
     app.gate.clear()
     busy.writer.write(_REQUEST)
@@ -95,7 +95,7 @@ async def test_each_connection_has_one_more_answer_which_says_that_it_is_the_las
         await retiring
 
 
-async def test_a_connection_that_nobody_uses_any_more_holds_it_up_until_its_time_is_over(server: Server) -> None:
+async def test_an_idle_connection_delays_the_end_until_its_timeout(server: Server) -> None:
     unused = await caller(server)
     await server.retire(0)
     assert await unused.is_closed()

@@ -132,7 +132,7 @@ async def test_lists_and_deletions_have_them_where_their_type_is_asked_for(http:
     assert (await http.get(f"/api/asset/{caption['id']}/")).status_code == 404
 
 
-async def test_another_text_replaces_it_and_one_is_deleted_by_its_id(http: httpx.AsyncClient, media_root: Path) -> None:
+async def test_a_caption_is_replaced_and_is_deleted_by_its_id(http: httpx.AsyncClient, media_root: Path) -> None:
     event = await film(http, media_root)
     first, second = (await sent(http, event)).json(), (await sent(http, event)).json()
     assert (second["id"], second["path"]) == (first["id"], first["path"])

@@ -156,7 +156,7 @@ async def test_who_asked_for_it_gets_each_checkpoint(inner: Core, http: httpx.As
         assert_problem(answer, 400)
 
 
-async def test_it_is_told_after_the_notifications_of_what_it_seals(inner: Core, http: httpx.AsyncClient) -> None:
+async def test_a_checkpoint_is_delivered_after_the_events_that_it_seals(inner: Core, http: httpx.AsyncClient) -> None:
     """This also holds if the log ends with events that no webhook is notified of, and nothing is written after them."""
     await add_webhook(http, additionalPropertiesJson='{"headers": [], "notifications": ["log.sealed"]}')
     leases = ShardLeases(inner.database, FAN_OUT, shards=1, member=new_id(), lease=0.5)

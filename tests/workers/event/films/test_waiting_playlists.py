@@ -142,7 +142,7 @@ async def test_a_source_that_gets_no_film_ends_the_wait(
 
 
 @pytest.mark.usefixtures("event")
-async def test_a_source_that_is_nothing_fails_it_at_once_and_the_log_says_which(
+async def test_an_unusable_source_fails_the_playlist_and_is_named_in_the_log(
     inner: Core, handlers: CompositionHandlers, http: httpx.AsyncClient
 ) -> None:
     await source(inner, SOURCE, EventState.LIVE_PUBLISHED)

@@ -131,7 +131,7 @@ async def test_the_outcomes_of_one_owner_come_in_the_order_of_the_log(inner: Cor
     assert await names(inner) == ["requested", "broken 17", "rerun 18", f"completed 18 {OUTPUT.name} 7"]
 
 
-async def test_who_dies_before_it_settles_an_order_leaves_it_to_another_and_there_is_one_effect(inner: Core) -> None:
+async def test_an_order_of_a_killed_worker_has_one_effect(inner: Core) -> None:
     await owned(inner, 17)
     await complete(inner, 17)
     await fed(inner, handler(inner))
@@ -145,7 +145,7 @@ async def test_who_dies_before_it_settles_an_order_leaves_it_to_another_and_ther
     assert await pending_orders(inner) == []
 
 
-async def test_an_attempt_that_another_one_followed_settles_nothing(inner: Core) -> None:
+async def test_the_outcome_of_an_earlier_attempt_is_ignored(inner: Core) -> None:
     await owned(inner, 17)
     await complete(inner, 17)
     await fed(inner, handler(inner))

@@ -60,7 +60,7 @@ async def test_each_film_is_made_once_at_its_time_or_late(keeping: Keeping) -> N
     assert rows(keeping.url, _EARLY) == []
 
 
-async def test_what_cannot_be_made_is_told_once_and_made_when_it_can(keeping: Keeping) -> None:
+async def test_a_refused_composition_is_logged_once_and_retried(keeping: Keeping) -> None:
     await waiting(keeping, _11=-1, _12=-1)
     await keeping.change(11, state=EventState.LIVE_PUBLISHED)
     await do(keeping.core, MediaEvent.start_vod_job.on(UUID(int=12), OTHER_JOB, VodWorkflow.PACKAGE))

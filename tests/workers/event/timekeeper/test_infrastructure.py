@@ -118,9 +118,7 @@ class Restless(Waker):
         return await super().sleep(0.0)
 
 
-async def test_what_cannot_be_provisioned_is_told_once_and_done_when_it_can(
-    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_refused_provisioning_is_logged_once_and_retried(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rests, "FIRST", 0.01)
     planned = Planned(keeping)
     event = await planned.event(1, provision=-1, infrastructure_profile_id=None)

@@ -135,7 +135,7 @@ def test_services_count_where_they_have_text(blocks: list[tuple[int, bytes]], se
     assert finder.services() == ((), services)
 
 
-def test_a_packet_that_another_one_breaks_off_is_left_out() -> None:
+def test_an_interrupted_packet_is_dropped() -> None:
     finder = CaptionFinder()
     finder.take(packet((1, b"HELLO HELLO"))[:2])
     finder.take(packet((2, b"HI")))

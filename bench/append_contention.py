@@ -20,7 +20,7 @@ from projections.log.append import Appender
 from projections.log.statement import WriteSet
 
 _FLYING = 32
-_HELD_QUICKLY, _HELD = 60.0, 600.0  # seconds of appends beside the snapshot
+_HELD_QUICKLY, _HELD = 60.0, 600.0  # seconds of appends during the snapshot
 
 
 def snapshot(ground: Ground) -> Result:
@@ -40,11 +40,11 @@ def snapshot(ground: Ground) -> Result:
             rounds.append((pair[snapshot_url], pair[without]))
     half = len(rounds) // 2
     table = Table(
-        f"(q) Appends beside a snapshot held for {duration:.0f} s of appends", ("rounds", "appends/s", "without", "ratio")
+        f"(q) Appends during a snapshot that is open for {duration:.0f} s of appends", ("rounds", "appends/s", "without", "ratio")
     )
     for name, part in (("first half", rounds[:half]), ("second half", rounds[half:])):
         table.add(name, middle([rate for rate, _ in part]), middle([rate for _, rate in part]), _ratio(part))
-    target = Target("append beside a long snapshot", _ratio(rounds[half:]), 0.9)
+    target = Target("append during a long snapshot", _ratio(rounds[half:]), 0.9)
     return Result("snapshot", [table], [target], raw={"rounds": rounds})
 
 
@@ -55,11 +55,11 @@ def losers(ground: Ground) -> Result:
     ground.settle()
     cells = {str(number): partial(appends_per_second, url, seconds=ground.effort.seconds, losers=number) for number in (0, 1, 4)}
     seen = in_turns(cells, rounds=ground.effort.rounds)
-    table = Table("(r) Appends beside losers; ratio: of none", ("losers", "appends/s", "ratio"))
+    table = Table("(r) Appends while others lose races; ratio: of appends alone", ("losers", "appends/s", "ratio"))
     ratios = {name: _ratio(list(zip(rates, seen["0"], strict=True))) for name, rates in seen.items()}
     for name, rates in seen.items():
         table.add(name, middle(rates), ratios[name])
-    return Result("losers", [table], [Target("append beside four losers", ratios["4"], 0.8)], raw=dict(seen))
+    return Result("losers", [table], [Target("append while four others lose races", ratios["4"], 0.8)], raw=dict(seen))
 
 
 def _ordered(with_snapshot: str, without: str, number: int) -> tuple[str, str]:
