@@ -191,7 +191,7 @@ async def check_connections(database: DatabaseAccess, settings: Settings, *, pro
         raise StartError(f"{processes} processes need up to {needed} connections; max_connections of the database is {allowed}")
 
 
-async def most_processes(database: Database, settings: Settings) -> int:
+async def most_processes(database: DatabaseAccess, settings: Settings) -> int:
     """Return the largest number of processes that `check_connections` accepts; at least 1."""
     return max(await _max_connections(database) // _connections_of_a_process(settings) - 1, 1)
 
@@ -200,7 +200,7 @@ def _connections_of_a_process(settings: Settings) -> int:
     return settings.database_connections + settings.database_list_connections + SINGLE_CONNECTIONS
 
 
-async def _max_connections(database: Database) -> int:
+async def _max_connections(database: DatabaseAccess) -> int:
     async with await psycopg.AsyncConnection.connect(database.url) as connection:
         row = await (await connection.execute("SHOW max_connections")).fetchone()
     return int(row[0]) if row is not None else 0

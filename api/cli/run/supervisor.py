@@ -442,7 +442,7 @@ class Shared:
     def close(self) -> None:
         os.close(self.changes)
 
-    def set_ready(self, place: Place) -> None:
+    def set_ready(self, place: ProcessPlace) -> None:
         """Record that the process of a place is ready. When every place has had a ready process, all processes are informed."""
         self._ready.add(str(place))
         if len(self._ready) == self.processes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.cli.run.supervisor import Place, Shared
+from api.cli.run.supervisor import ProcessPlace, Shared
 from api.cli.run.up import process_counts
 from api.operations.metrics import Snapshot
 from api.wiring.settings import Settings
@@ -45,7 +45,7 @@ async def test_a_database_of_your_own_gets_no_more_processes_than_it_has_connect
 class Part:
     """A process that counts how often it is informed that all are ready."""
 
-    place: Place
+    place: ProcessPlace
     snapshot: Snapshot = ()
     informed: int = 0
 
@@ -66,7 +66,7 @@ class Part:
 
 
 def test_processes_are_informed_when_each_place_has_been_ready() -> None:
-    api, workers = (Part(Place(kind, 1)) for kind in ("api", "workers"))
+    api, workers = (Part(ProcessPlace(kind, 1)) for kind in ("api", "workers"))
     shared: Any
     with closing(Shared(2, per_second=1)) as shared:
         shared.running += [api, workers]
@@ -75,7 +75,7 @@ def test_processes_are_informed_when_each_place_has_been_ready() -> None:
         assert (api.informed, workers.informed) == (0, 0)
         shared.set_ready(workers.place)
         assert (api.informed, workers.informed) == (1, 1)
-        again = Part(Place("api", 1))
+        again = Part(ProcessPlace("api", 1))
         shared.running[0] = again
         shared.set_ready(again.place)
         assert again.informed == 1
