@@ -31,7 +31,7 @@ from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
-from workers.kernel.feed import Feed
+from workers.kernel.feed import ConsumerFeed
 from workers.kernel.log_feed import LogFeed
 from workers.kernel.worker import Worker
 from workers.relay import relay_name
@@ -94,16 +94,28 @@ async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
         return await _timed(database, name, worker=relay)
 
 
+class _FromKafka(KafkaFeed):
+    """A feed that a consumer reads directly, also while it catches up."""
+
+    passed = 0
+
+    def restart(self, head: int) -> None:
+        """Do nothing: the log loses nothing here."""
+
+    def interrupt(self) -> None:
+        """Do nothing: it waits for a moment only."""
+
+
 async def consume(url: str, *, kafka: str | None = None, after: int = 0) -> tuple[int, float, float]:
     """Follow the log after a position with the fan-out of notifications. Return the number of records, the seconds, and how many
     of these the reading of the webhooks takes."""
     async with _stand(url) as (database, log_watcher):
         mapper = EventMapper(catalogue())
         handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda: None)
-        feed: Feed = LogFeed(database, log_watcher, kinds=handler.kinds)
+        log = LogFeed(database, log_watcher, kinds=handler.topics)
+        feed: ConsumerFeed = log
         if kafka is not None:
-            assert isinstance(feed, LogFeed)
-            feed = KafkaFeed(KafkaConnection(kafka), Topics(_RELAYED), database=database, past=feed, kinds=handler.kinds)
+            feed = _FromKafka(KafkaConnection(kafka), Topics(_RELAYED), database=database, past=log, kinds=handler.topics)
         name = f"bench {next(_serials)}"
         leases = ShardLeases(database, name, shards=1, member=new_id())
         consumer = Consumer(database, leases, feed=feed, handler=handler)

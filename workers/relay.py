@@ -72,7 +72,7 @@ class Publisher(Protocol):
 class Relay:
     """The handler of the relay's consumer. It publishes a page before the checkpoint moves."""
 
-    kinds = None
+    topics = None
 
     def __init__(
         self, database: Database, publisher: Publisher, *, name: str, kinds: Collection[str], existing_kinds: Collection[str]

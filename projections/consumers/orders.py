@@ -6,7 +6,7 @@ aggregate must accept the repetition of a command silently.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -41,6 +41,7 @@ WHERE o.consumer = due.consumer AND o.target = due.target AND o.position = due.p
 RETURNING o.position, o.target, o.body, o.event_id, o.correlation_id, o.attempts,
     (SELECT e.metadata->>'trace_parent' FROM events e WHERE e.position = o.position)
 """
+_DUE = "SELECT DISTINCT consumer FROM orders WHERE due_at <= clock_timestamp() AND consumer = ANY(%s::text[])"
 _OF = "WHERE consumer = %s AND target = %s AND position = %s AND attempts = %s"
 _RETRY = f"UPDATE orders SET due_at = clock_timestamp() + make_interval(secs => %s), error = %s {_OF}"
 
@@ -75,6 +76,11 @@ async def insert(connection: AsyncConnection[TupleRow], orders: Sequence[NewOrde
         texts([order.correlation_id for order in orders]),
     )
     await connection.execute(_INSERT, (consumer, *columns))
+
+
+async def due(database: Database, consumers: Collection[str]) -> Sequence[str]:
+    """Return those of the consumers that have orders which are due."""
+    return [consumer for (consumer,) in await database.rows(_DUE, (list(consumers),))]
 
 
 class Orders:

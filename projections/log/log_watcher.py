@@ -19,6 +19,8 @@ from projections.log.reader import head
 
 LOOK: Final = 0.25
 """The number of seconds after which a reader without a signal looks anyway."""
+LOOK_LISTENING: Final = 1.0
+"""The same number while the process listens to notifications. One is missed only if its sender dies before it sends it."""
 
 
 class LogWatcher(BackgroundTask):
@@ -35,6 +37,7 @@ class LogWatcher(BackgroundTask):
         self._look: asyncio.Task[int] | None = None
         self._looked_at = 0.0
         self._looked_after = -1
+        self._listens = False
 
     def grew(self) -> None:
         self.signals += 1
@@ -42,11 +45,11 @@ class LogWatcher(BackgroundTask):
         self._grown = asyncio.Event()
 
     async def signal(self, seen: int) -> int:
-        """Wait for a signal after the first `seen` ones, but no longer than `LOOK`. Return the number of signals by then."""
+        """Wait a moment for a signal after the first `seen` ones. Return the number of signals by then."""
         if self.signals == seen:
             grown = self._grown
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK):
+                async with asyncio.timeout(LOOK_LISTENING if self._listens else LOOK):
                     await grown.wait()
         return self.signals
 
@@ -75,7 +78,9 @@ class LogWatcher(BackgroundTask):
         connection = await self._database.connect("listener", seconds=3.0)
         try:
             await connection.listen(CHANNEL)
+            self._listens = True
             async for _ in connection.receive():
                 self.grew()
         finally:
+            self._listens = False
             await connection.close()

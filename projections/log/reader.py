@@ -6,11 +6,13 @@ Positions are dense and follow commit order, so a reader has to remember only on
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from domain.kernel.event import DomainEvent
+from domain.kernel.mapper import EventMapper
 from domain.kernel.stream_name import StreamName
 from projections.kernel.database.arrays import bigints
 from projections.kernel.database.database import Database, Pool
@@ -47,18 +49,12 @@ ORDER BY e.position
 _FIRST_OF: Final = """
 SELECT position FROM events WHERE position <= %s AND split_part(topic, '.', 1) = ANY(%s::text[]) ORDER BY position LIMIT 1
 """
-_CHANGES = f"""
-SELECT count(e.position), array_agg(DISTINCT e.originator_id) FILTER (WHERE e.topic = ANY(%s::text[])), log.through
-FROM (SELECT least(({_VISIBLE_HEAD}), %s) AS through) AS log
-LEFT JOIN events e ON e.position > %s AND e.position <= log.through AND split_part(e.topic, '.', 1) = ANY(%s::text[])
-GROUP BY log.through
-"""
 _AT = _COLUMNS + "WHERE position = ANY(%s::bigint[]) ORDER BY position"
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """An event as the log stores it, still encoded."""
+    """An event as the log stores it. It is decoded once, for all that read it."""
 
     position: int
     stream: str
@@ -68,6 +64,12 @@ class LoggedEvent:
     state: bytes
     metadata: str
     recorded_at: datetime
+    _decoded: list[DomainEvent] = field(default_factory=list, init=False, compare=False, repr=False)
+
+    def decoded(self, mapper: EventMapper) -> DomainEvent:
+        if not self._decoded:
+            self._decoded.append(mapper.read(self.topic, stream=self.stream, version=self.version, state=self.state))
+        return self._decoded[0]
 
     @property
     def kind(self) -> str:
@@ -114,24 +116,6 @@ async def window(
     records = [LoggedEvent(*row[2:]) for row in rows if row[2] is not None]
     head, full = int(rows[0][0]), rows[-1][1]
     return LogWindow(records, records[-1].position if full else min(through, head), head)
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The number of events up to the position `through`, and the distinct streams of some of them."""
-
-    count: int
-    streams: Sequence[str]
-    through: int
-
-
-async def changes(database: Database, after: int, *, kinds: Collection[str], topics: Collection[str], most: int) -> Changes:
-    """Return the changes of aggregates of these kinds in the `most` positions after `after`. Only streams with events of these
-    topics are named."""
-    row = await database.row(_CHANGES, (list(topics), after + most, after, list(kinds)))
-    assert row is not None, "an aggregate has a row"
-    count, streams, through = row
-    return Changes(count, streams or (), through)
 
 
 async def at(database: Database, positions: Sequence[int]) -> Sequence[LoggedEvent]:

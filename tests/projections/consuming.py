@@ -5,8 +5,15 @@ from __future__ import annotations
 from uuid import UUID
 
 from api.wiring.core import Core
+from projections.consumers.leases import IDLE, Assignment, MemberState, Renewal, ShardLeases, renew
 
 MEMBER = UUID("0f0e0d0c-0b0a-4908-8706-0504030201aa")
+
+
+async def hold(leases: ShardLeases, state: MemberState = IDLE, *, takes: bool = True) -> Assignment:
+    """Renew the leases of one member."""
+    [assignment] = await renew(leases.database, [Renewal(leases, state, takes=takes)])
+    return assignment
 
 
 async def consumer(inner: Core, name: str, *positions: int | None) -> None:

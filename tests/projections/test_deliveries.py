@@ -30,6 +30,7 @@ from projections.webhook.store import (
     Place,
     QueueRequest,
 )
+from tests.projections.consuming import hold
 from tests.projections.rows_read import counting
 from tests.projections.webhook.finishing import finishing
 from tests.support.feeding import do
@@ -43,7 +44,7 @@ THEN = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 async def store(inner: Core) -> DeliveryStore:
     leases = ShardLeases(inner.database, CONSUMER, shards=SHARDS, member=MEMBER)
     await leases.start()
-    await leases.hold()
+    await hold(leases)
     return DeliveryStore(inner.database, member=MEMBER)
 
 

@@ -12,6 +12,7 @@ from api.wiring.core import Core
 from projections.consumers.leases import ShardLeases
 from projections.publishing_point.queries import PointStates
 from projections.publishing_point.samples import CONSUMER, PointKey, PointSample, Samples
+from tests.projections.consuming import hold
 
 CHANNEL = UUID(int=7)
 FIRST, SECOND = PointKey(CHANNEL, 0, 0), PointKey(CHANNEL, 0, 1)
@@ -26,7 +27,7 @@ async def samples(inner: Core) -> AsyncIterator[Samples]:
     member = uuid4()
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=member, reads_log=False)
     await leases.start()
-    assert (await leases.hold()).leases[0].epoch == 1
+    assert (await hold(leases)).leases[0].epoch == 1
     yield Samples(inner.database, member=member)
     await leases.leave()
 

@@ -158,7 +158,8 @@ class Member:
 
     async def die(self) -> None:
         """End like a process after SIGKILL: nothing is reported, no lease is released, and its children die with it."""
-        tasks = [task for task in (self.worker._task, self.worker._renewals, self.worker._ticking) if task is not None]
+        keeping = self.worker._leases.keeper._task
+        tasks = [task for task in (self.worker._task, keeping, self.worker._ticking) if task is not None]
         tasks += [session._task for session in self.worker.sessions.values() if session._task is not None]
         for task in tasks:
             task.cancel()

@@ -16,7 +16,7 @@ async def followed(database: Database, after: int, *, limit: int = 500) -> Async
     feed = LogFeed(database, log_watcher, kinds=None, limit=limit)
     try:
         while True:
-            batch = await feed.fetch({0: after})
+            batch = await feed.fetch(after)
             after = batch.through
             if batch.records:
                 yield batch.records

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.asset.aggregate import Asset
-from domain.asset.events import AssetRemoved
 from domain.kernel.media_files import MediaFiles
 from domain.kernel.ports import Executor
 from projections.asset.queries import AssetQueries
@@ -14,7 +13,6 @@ from workers.asset.caption_packages import CaptionPackages
 from workers.asset.removal import AssetFileRemoval
 from workers.job.workspaces import RunFiles
 from workers.kernel.consumer_factory import ConsumerFactory
-from workers.kernel.wakeups import WakeupHub
 from workers.kernel.worker import Worker
 
 
@@ -28,7 +26,6 @@ def assets(
     run_files: RunFiles,
     packages: CaptionPackages,
 ) -> Sequence[Worker]:
-    hub = WakeupHub(consumers.signal(frozenset({Asset.KIND}), topics=frozenset({AssetRemoved.TOPIC})))
     removal = AssetFileRemoval(
         assets,
         executor,
@@ -36,6 +33,6 @@ def assets(
         files=files,
         remove_folders=run_files.withdraw,
         agree=packages.agree,
-        waker=hub.waker(),
+        waker=consumers.wakeups({Asset.KIND}).waker(),
     )
-    return [hub, removal]
+    return [removal]

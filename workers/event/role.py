@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.composition.aggregate import Composition
 from domain.composition.handlers import CompositionHandlers
-from domain.event.aggregate import MediaEvent
 from domain.kernel.ports import Executor, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
 from projections.event.due_events import DueEvents
@@ -15,7 +13,6 @@ from projections.kernel.database.database import Database
 from workers.event.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.metrics import WorkerMetrics
-from workers.kernel.wakeups import Waker, WakeupHub
 from workers.kernel.worker import Worker
 
 
@@ -29,9 +26,6 @@ def timekeeper(
     notes: ServiceNotes,
     metrics: WorkerMetrics,
 ) -> Sequence[Worker]:
-    waker, kinds = Waker(), frozenset({MediaEvent.KIND, Composition.KIND})
-    wakeups = WakeupHub(consumers.signal(kinds, topics=CHANGES_TIMES, on_air=True))
-    wakeups.follow(lambda streams: waker.wake() if streams else None)
     timekeeper = Timekeeper(
         DueEvents(database),
         executor,
@@ -39,7 +33,7 @@ def timekeeper(
         compositions=compositions,
         notes=notes,
         leases=consumers.leases(CONSUMER),
-        waker=waker,
+        waker=consumers.wakeups(CHANGES_TIMES).waker(),
         metrics=metrics,
     )
-    return [wakeups, timekeeper]
+    return [timekeeper]

@@ -9,7 +9,6 @@ from domain.job.aggregate import Job
 from domain.record.kinds.setting import Setting
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.wakeups import WakeupHub
-from workers.kernel.worker import SharedWorker
 
 _CHANGES_TASKS: Final = frozenset(
     event.TOPIC
@@ -26,8 +25,8 @@ _CHANGES_TASKS: Final = frozenset(
 """The events after which a task of the job may be ready, or its running steps may be obsolete."""
 
 
-class JobWakeups(WakeupHub, SharedWorker):
+class JobWakeups(WakeupHub):
     """The hub of the controller, the scheduler and the task workers of a process."""
 
     def __init__(self, consumers: ConsumerFactory) -> None:
-        super().__init__(consumers.signal(frozenset({Job.KIND, Setting.KIND}), topics=_CHANGES_TASKS))
+        super().__init__(consumers.log, {Job.KIND, Setting.KIND}, followed=_CHANGES_TASKS)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -21,8 +21,7 @@ from pydantic import ValidationError
 
 from domain.kernel.errors import Unavailable
 from domain.kernel.mapper import UnknownTopic
-from domain.kernel.stream_name import StreamName
-from projections.consumers.leases import NOTHING, Assignment, LeaseLost, MemberState, ShardLease, ShardLeases, shard_of
+from projections.consumers.leases import Assignment, LeaseLost, MemberState, ShardLease, ShardLeases
 from projections.consumers.parked_records import ParkedRecords, park, stop_replay, unpark
 from projections.kernel.background_task import TRANSIENT, OperatorNeeded
 from projections.kernel.database.database import Database, unavailable
@@ -30,14 +29,14 @@ from projections.kernel.tracing import UNTRACED, Tracer, trace_parents
 from projections.log import reader
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import writes
-from workers.kernel.feed import LIMIT, Batch, Feed
+from workers.kernel.feed import LIMIT, Batch, ConsumerFeed
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.log_feed import MOST_BYTES
 from workers.kernel.wakeups import Waker
 
 _log = logging.getLogger(__name__)
 E = TypeVar("E")
-_LAZILY = 1.0
+T = TypeVar("T")
 _PATIENCE = 6
 """The number of leases for which a member that only fails keeps its shards."""
 _REPLAYED = 500
@@ -49,10 +48,11 @@ locked."""
 
 
 class Handler(Protocol[E]):
-    """Computes and writes the effects of records. `kinds` are the kinds of aggregates whose events it receives; None for all."""
+    """Computes and writes the effects of records. `topics` are the topics of the events that it receives, or kinds of aggregates
+    for all of their events; None for everything."""
 
     @property
-    def kinds(self) -> frozenset[str] | None: ...
+    def topics(self) -> frozenset[str] | None: ...
 
     async def begin(self, position: int) -> None:
         """Set up the state in memory as of this position. It is called at the start, and after every fault or lost shard."""
@@ -74,11 +74,19 @@ class Handler(Protocol[E]):
 
 
 class Consumer(LeasedWorker, Generic[E]):
-    """Runs one handler over the shards that this member holds."""
+    """Runs one handler. A consumer of the log has a single shard, so one member is active and the others stand by."""
 
     def __init__(
-        self, database: Database, leases: ShardLeases, *, feed: Feed, handler: Handler[E], tracer: Tracer = UNTRACED
+        self,
+        database: Database,
+        leases: ShardLeases,
+        *,
+        feed: ConsumerFeed,
+        handler: Handler[E],
+        cadence: float = 0.0,
+        tracer: Tracer = UNTRACED,
     ) -> None:
+        """`cadence` is the least number of seconds between two pages, unless a page is full."""
         super().__init__(leases, Waker())
         self._tracer = tracer
         self._database = database
@@ -86,11 +94,16 @@ class Consumer(LeasedWorker, Generic[E]):
         self._handler = handler
         self._parked = ParkedRecords(database)
         self._behind: set[str] = set()
-        self._positions: dict[int, int] = {}
-        self._saved = float("-inf")
+        self._position: int | None = None
         self._requested: datetime | None = None
         self._limit = LIMIT
+        self._cadence = cadence
+        self._rests_until = 0.0
         self._connection: AsyncConnection[TupleRow] | None = None
+
+    def _wake(self) -> None:
+        super()._wake()
+        self._feed.interrupt()
 
     async def stop(self) -> None:
         await super().stop()
@@ -108,15 +121,15 @@ class Consumer(LeasedWorker, Generic[E]):
         except LeaseLost:
             self._limit = max(self._limit // 2, 1)
             _log.warning("%s: a shard was lost to another process; continuing with the remaining ones", self.name)
-            self._forget()
+            self._forget_leases()
         except UnknownTopic as unknown:
-            self._forget()
+            self._forget_leases()
             await self._give_way()
             raise OperatorNeeded(
                 f"{unknown.args[0]} is not known to this version; a newer one must take over, so the shards are released"
             ) from unknown
         except Exception:
-            self._forget()
+            self._forget_leases()
             if self._fault is not None and time.monotonic() - self._fault.since > _PATIENCE * self._leases.lease:
                 await self._give_way()
             raise
@@ -124,57 +137,73 @@ class Consumer(LeasedWorker, Generic[E]):
     async def _give_way(self) -> None:
         """Leave the shards to another member, if there is one, for the duration of a lease."""
         with suppress(*TRANSIENT):
-            self._holds = False
+            self._away = True
             await self._leases.leave()
-            await self._waker.sleep(self._leases.lease)
+            until = time.monotonic() + self._leases.lease
+            while not self._stopping and (rest := until - time.monotonic()) > 0:
+                await self._waker.sleep(rest)
 
     async def _finish(self) -> None:
         with suppress(LeaseLost, *TRANSIENT):
             await self._checkpoint()
 
-    def _forget(self) -> None:
-        self._assignment = NOTHING
-        self._positions = {}
-        self._renewed = float("-inf")
+    def _forget_leases(self) -> None:
+        super()._forget_leases()
+        self._position = None
 
     async def _read_on(self) -> None:
-        if await self._renew() and self._positions:
-            await self._replay()
-        if not self._positions:
-            await self._waker.sleep(self._leases.lease / 10)
+        await self._renew()
+        if self._position is None:
+            await self._wait(self._waker.sleep(self._leases.lease))
             return
-        batch = await self._feed.fetch(self._positions, limit=self._limit)
+        if self._assignment.replay:
+            await self._replay()
+            self._assignment = replace(self._assignment, replay=False)
+        if (rest := self._rests_until - time.monotonic()) > 0:
+            await self._wait(self._waker.sleep(rest))
+            self._rests_until = 0.0
+            return
+        batch = await self._wait(self._feed.fetch(self._position, limit=self._limit))
         self._check_primary()
-        if batch.through > min(self._positions.values()):
+        if batch.through > self._position:
             await self._take(batch)
+            if len(batch.records) < self._limit:
+                self._rests_until = time.monotonic() + self._cadence
             self._limit = min(2 * self._limit, LIMIT)
-        elif time.monotonic() - self._saved >= _LAZILY:
-            await self._checkpoint()
+
+    async def _wait(self, wait: Coroutine[Any, Any, T]) -> T:
+        """Wait for something, which may take longer than a turn that works."""
+        self._begun = float("inf")
+        try:
+            return await wait
+        finally:
+            self._begun = time.monotonic()
 
     async def _apply_assignment(self, assignment: Assignment) -> None:
-        """Adopt the new assignment. Its added and removed shards are handled before anything else is read."""
-        old_leases, new_leases = self._assignment.leases, assignment.leases
-        gone_back = [
-            shard for shard, lease in new_leases.items() if shard in old_leases and lease.position < old_leases[shard].position
-        ]
-        if gone_back:
+        """Adopt the new assignment: begin at its checkpoint if the shard is new here, or was lost and regained."""
+        old, new = self._assignment.leases.get(0), assignment.leases.get(0)
+        if new is None:
+            self._position = None
+            return
+        if old is not None and new.epoch > old.epoch:
+            self._limit = max(self._limit // 2, 1)
+        elif old is not None and new.position < old.position:
             _log.warning("%s: its checkpoint has gone back: the database was restored; restarting from there", self.name)
-        if any(shard in old_leases and lease.epoch > old_leases[shard].epoch for shard, lease in new_leases.items()):
-            self._limit = max(self._limit // 2, 1)  # the shard was lost meanwhile and regained
-        if gone_back or _epochs(new_leases) != _epochs(old_leases):
-            self._positions = {shard: lease.position for shard, lease in new_leases.items()}
-            await self._begin()
+        elif old is not None:
+            return
+        self._position = new.position
+        await self._begin(new.position)
 
-    async def _begin(self) -> None:
-        if self._positions:
-            head, furthest = await reader.head(self._database), max(self._positions.values())
-            if furthest > head:
-                raise OperatorNeeded(
-                    f"its checkpoint is {furthest}, but the log ends at {head}: the database lost events, or was restored in part. "
-                    "Nothing is done until you run `medialedger restored`"
-                )
-            self._behind = await self._parked.streams(self.name)
-            await self._handler.begin(min(self._positions.values()))
+    async def _begin(self, position: int) -> None:
+        head = await reader.head(self._database)
+        if position > head:
+            raise OperatorNeeded(
+                f"its checkpoint is {position}, but the log ends at {head}: the database lost events, or was restored in part. "
+                "Nothing is done until you run `medialedger restored`"
+            )
+        self._feed.restart(head)
+        self._behind = await self._parked.streams(self.name)
+        await self._handler.begin(position)
 
     async def _take(self, batch: Batch) -> None:
         records: Sequence[LoggedEvent] = batch.records
@@ -188,10 +217,10 @@ class Consumer(LeasedWorker, Generic[E]):
             raise
         except Exception as fault:
             _log.warning("%s: a record cannot be processed: %s", self.name, _description(fault))
-            await self._handler.begin(min(self._positions.values()))
+            await self._handler.begin(self._position or 0)
             for write in writes(batch.records):
                 await self._take_alone(write)
-            self._positions = self._past(batch.through)
+            self._position = batch.through
 
     async def _take_alone(self, write: Sequence[LoggedEvent]) -> None:
         through = write[-1].position
@@ -213,8 +242,8 @@ class Consumer(LeasedWorker, Generic[E]):
     async def _carry_out(self, records: Sequence[LoggedEvent], *, through: int, behind: Sequence[LoggedEvent] = ()) -> None:
         begun = time.time_ns()
         effects = await self._handler.prepare(records) if records else None
-        if effects is None and not behind and time.monotonic() - self._saved < _LAZILY:
-            self._positions = self._past(through)
+        if effects is None and not behind:
+            self._position = through
             return
         async with self._transaction() as connection:
             if effects is not None:
@@ -229,8 +258,8 @@ class Consumer(LeasedWorker, Generic[E]):
                 self._tracer.consumed(self.name, trace_parents(record.metadata for record in records), since=begun)
 
     async def _replay(self) -> None:
-        """Replay the requested parked records of the owned shards: by position, all of them, before anything else is read. If one
-        write fails again, the later ones of its aggregates wait."""
+        """Replay the requested parked records: by position, all of them, before anything else is read. If one write fails, the
+        later ones of its aggregates wait."""
         after, failed = 0, set[str]()
         while (page := await self._parked_writes(after)) is not None:
             for write in page:
@@ -250,7 +279,7 @@ class Consumer(LeasedWorker, Generic[E]):
             parked, complete = await self._parked.to_replay(self.name, after=after, limit=limit, most=most)
             if not after:
                 self._requested = max((requested for _, _, requested in parked if requested is not None), default=None)
-            positions = [position for position, stream, _ in parked if self._is_ours(stream)]
+            positions = [position for position, _, _ in parked]
             complete_writes = list(writes(await reader.at(self._database, positions)))
             if complete:
                 return complete_writes or None
@@ -273,7 +302,7 @@ class Consumer(LeasedWorker, Generic[E]):
             async with self._transaction() as connection:
                 errors = [_description(fault)] * len(write)
                 await park(connection, self.name, records=write, errors=errors, requested=self._requested)
-            await self._begin()
+            await self._handler.begin(self._position or 0)
             return False
         if effects is not None:
             self._handler.wrote(effects)
@@ -284,25 +313,27 @@ class Consumer(LeasedWorker, Generic[E]):
         if self._timeline != self._leases.timeline:
             raise Unavailable("the database has another primary")
 
-    def _is_ours(self, stream: str) -> bool:
-        return shard_of(StreamName.read(stream).key, self._leases.shards) in self._positions
+    @property
+    def _progress(self) -> tuple[int, int] | None:
+        """Everything up to the position was processed, or has no effects here: the keeper stores it with the leases."""
+        lease = self._assignment.leases.get(0)
+        if lease is None or self._position is None or self._timeline != self._leases.timeline:
+            return None
+        position = max(self._position, self._feed.passed if self._begun == float("inf") else 0)
+        return (lease.epoch, position) if position > lease.position else None
 
     async def _checkpoint(self) -> None:
         """Store the position up to which records without effects were read."""
-        if self._positions and any(self._positions[shard] > lease.position for shard, lease in self._assignment.leases.items()):
-            through = min(self._positions.values())
+        lease = self._assignment.leases.get(0)
+        if self._position is not None and lease is not None and self._position > lease.position:
             async with self._transaction() as connection:
-                await self._leases.advance(connection, self._assignment.leases, through=through)
-            self._advance_to(through)
+                await self._leases.advance(connection, self._assignment.leases, through=self._position)
+            self._advance_to(self._position)
 
     def _advance_to(self, through: int) -> None:
-        self._positions = self._past(through)
+        self._position = max(self._position or 0, through)
         saved = {shard: ShardLease(lease.epoch, max(lease.position, through)) for shard, lease in self._assignment.leases.items()}
-        self._assignment = Assignment(saved, until=self._assignment.until)
-        self._saved = time.monotonic()
-
-    def _past(self, through: int) -> dict[int, int]:
-        return {shard: max(position, through) for shard, position in self._positions.items()}
+        self._assignment = replace(self._assignment, leases=saved)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
@@ -315,10 +346,6 @@ class Consumer(LeasedWorker, Generic[E]):
             self._check_primary()
             async with self._connection.transaction():
                 yield self._connection
-
-
-def _epochs(leases: Mapping[int, ShardLease]) -> dict[int, int]:
-    return {shard: lease.epoch for shard, lease in leases.items()}
 
 
 def _description(fault: Exception) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -28,8 +27,8 @@ _log = logging.getLogger(__name__)
 class BrokerFeed(Feed, Protocol):
     """The access of one reader to the log through a broker."""
 
-    async def holds(self, after: Mapping[int, int]) -> bool:
-        """Return True if the broker answers and has the log up to these positions. Raise `Unavailable`."""
+    async def holds(self, after: int) -> bool:
+        """Return True if the broker answers and has the log up to this position. Raise `Unavailable`."""
         ...
 
 
@@ -55,10 +54,10 @@ class FallbackFeed:
         self._patience = patience
         self._look = look
         self._stalled_since: float | None = None
-        self._after: Mapping[int, int] = {}
+        self._after = 0
         self._return: asyncio.Task[None] | None = None
 
-    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+    async def fetch(self, after: int, *, limit: int = LIMIT) -> Batch:
         self._after = after
         if self._return is not None and self._return.done():
             self._go_back()
@@ -76,16 +75,16 @@ class FallbackFeed:
         await self._broker.close()
         await self._log.close()
 
-    async def _from_broker(self, after: Mapping[int, int], limit: int) -> Batch | None:
+    async def _from_broker(self, after: int, limit: int) -> Batch | None:
         """Return a batch from the broker; None if it has delivered nothing for too long."""
-        start, begun, reason = min(after.values()), time.monotonic(), "it delivers nothing, although the log grows"
-        batch, failed = Batch((), start), False
+        begun, reason = time.monotonic(), "it delivers nothing, although the log grows"
+        batch, failed = Batch((), after), False
         try:
             async with asyncio.timeout(self._remaining(begun)):
                 batch = await self._broker.fetch(after, limit=limit)
         except TRANSIENT as fault:
             failed, reason = True, str(fault) or "it does not answer"
-        if batch.through > start or (await self._ends_at(start) and not failed):
+        if batch.through > after or (await self._ends_at(after) and not failed):
             self._stalled_since = None
             return batch
         self._stalled_since = begun if self._stalled_since is None else self._stalled_since

@@ -1,6 +1,6 @@
 """The base of workers that share their work by leases: leases are renewed, handed over to other members, and released at the end.
 
-A separate task also renews them while one turn takes longer than a lease.
+The keeper of the process renews them, also while one turn takes longer than a lease. A turn adopts what was renewed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from projections.consumers.leases import NOTHING, Assignment, MemberFault, MemberState, ShardLeases
+from projections.consumers.leases import NOTHING, Assignment, MemberFault, MemberState, Renewal, ShardLease, ShardLeases
 from projections.kernel.background_task import TRANSIENT, start_forever
 from workers.kernel.wakeups import Waker
 
@@ -30,14 +30,17 @@ class LeasedWorker:
         self._leases = leases
         self._waker = waker
         self._assignment: Assignment = NOTHING
+        """The leases that the turns have adopted."""
+        self._offered: Assignment | None = None
+        """The leases as they were renewed since then."""
+        self._asked: Assignment | None = None
+        self._gone_back = self._away = False
         self._renewed = float("-inf")
-        self._holds = False
-        self._begun = 0.0
+        self._begun = float("inf")
         self._stopping = False
         self._fault: MemberFault | None = None
         self._timeline = leases.timeline
         self._task: asyncio.Task[None] | None = None
-        self._renewals: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
@@ -46,23 +49,26 @@ class LeasedWorker:
     async def start(self) -> None:
         await self._leases.start()
         self._task = start_forever(self._watched_turn, what=self.name, until=lambda: self._stopping)
-        self._renewals = start_forever(self._renew_meanwhile, what=f"leases of {self.name}")
+        await self._leases.keeper.add(self, lease=self._leases.lease)
 
     async def stop(self) -> None:
         """Finish the current turn, and release the leases at once."""
         self._stopping = True
-        self._waker.wake()
+        self._wake()
         if self._task is not None:
             await asyncio.wait({self._task})
         await self._finish()
-        if self._renewals is not None:
-            self._renewals.cancel()
-            await asyncio.wait({self._renewals})
+        if self._task is not None:
+            await self._leases.keeper.remove(self)
         with suppress(*TRANSIENT):
             await self._leases.leave()
 
+    def _wake(self) -> None:
+        """End the wait of the current turn."""
+        self._waker.wake()
+
     async def _watched_turn(self) -> None:
-        self._begun = time.monotonic()
+        self._begun, self._away = time.monotonic(), False
         try:
             await self._turn()
         except Exception as fault:
@@ -71,23 +77,37 @@ class LeasedWorker:
             raise
         self._fault = None
 
-    async def _renew_meanwhile(self) -> None:
-        """Renew the leases between two renewals of the turns while one of them takes long, but not for a turn that never ends."""
-        third = self._leases.lease / 3
-        await asyncio.sleep(third)
-        now = time.monotonic()
+    def renewal(self) -> Renewal | None:
+        """Return what the keeper is to ask for. A turn that never ends keeps no leases. Shards are taken only if the last ones were
+        adopted, and no turn takes longer than a lease."""
         ended = self._task is None or (self._task.done() and not self._stopping)
-        if now - self._renewed < 1.5 * third or not self._holds or ended:
+        if self._away or ended:
+            return None
+        if (took := time.monotonic() - self._begun) > LONGEST_TURN:
+            self._away = True
+            _log.error("%s: one turn has taken %.0f s; its leases are no longer renewed", self.name, took)
+            return None
+        self._asked = self._assignment
+        adopted = self._offered is None or _epochs(self._offered) == _epochs(self._assignment)
+        takes = adopted and took < self._leases.lease and not self._stopping and self._timeline == self._leases.timeline
+        return Renewal(self._leases, self._state, takes=takes, progress=self._progress)
+
+    def renewed(self, assignment: Assignment) -> None:
+        """Offer the renewed leases to the turns. The leases that are adopted already count as renewed at once."""
+        if self._asked is None:  # they were forgotten since: what was read before does not count
             return
-        if now - self._begun > LONGEST_TURN:
-            self._holds = False
-            _log.error("%s: one turn has taken %.0f s; its leases are no longer renewed", self.name, now - self._begun)
-            return
-        assignment = self._assignment
-        renewed = await self._leases.renew(self._state)
-        epochs = {shard: lease.epoch for shard, lease in renewed.leases.items()}
-        if self._assignment is assignment and all(epochs.get(s) == lease.epoch for s, lease in assignment.leases.items()):
-            self._assignment = replace(assignment, until=renewed.until, alive=renewed.alive)
+        asked = self._asked.leases
+        self._gone_back = self._gone_back or any(
+            shard in asked and (lease.epoch, lease.position) < (asked[shard].epoch, asked[shard].position)
+            for shard, lease in assignment.leases.items()
+        )
+        self._offered = assignment
+        is_same = _epochs(assignment) == _epochs(self._assignment)
+        if is_same and not self._gone_back:
+            self._assignment = replace(self._merged(assignment), excess=self._assignment.excess)
+        is_other_primary = self._timeline != self._leases.timeline
+        if not is_same or self._gone_back or assignment.excess or assignment.replay or is_other_primary:
+            self._wake()
 
     async def _turn(self) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -109,37 +129,50 @@ class LeasedWorker:
     def _state(self) -> MemberState:
         return MemberState(self._busy, self._fault, self._warning)
 
+    @property
+    def _progress(self) -> tuple[int, int] | None:
+        """The epoch of the lease, and the position up to which there is nothing to do; None if it is not known."""
+        return None
+
     async def _renew(self) -> bool:
-        """Renew the leases three times within their duration. Return True if they were renewed by this call."""
-        now = time.monotonic()
+        """Adopt the leases as the keeper has renewed them. Return True if it has done so since the last call."""
         if self._timeline != self._leases.timeline:
             await self._begin_on_new_primary()
-        elif now - self._renewed < self._leases.lease / 3:
+        renewed, self._offered = self._offered, None
+        if renewed is None:
             return False
-        else:
-            await self._checkpoint()
-        renewed = await self._leases.hold(self._state)
-        self._holds = bool(renewed.leases)
+        if _epochs(renewed) == _epochs(self._assignment) and not self._gone_back:
+            renewed = self._merged(renewed)
+        self._gone_back = False
         released = frozenset(self._releasable(renewed))
         if released:
             await self._release(released)
         retained = {shard: lease for shard, lease in renewed.leases.items() if shard not in released}
-        assignment = Assignment(retained, renewed.excess - released, renewed.until, renewed.alive)
+        assignment = replace(renewed, leases=retained, excess=renewed.excess - released)
         await self._apply_assignment(assignment)
-        self._assignment, self._renewed = assignment, now
+        self._assignment, self._renewed = assignment, time.monotonic()
         return True
+
+    def _merged(self, renewed: Assignment) -> Assignment:
+        """Return renewed leases with the checkpoints of those that are adopted, which may have moved since they were read."""
+        positions = {shard: lease.position for shard, lease in self._assignment.leases.items()}
+        leases = {s: ShardLease(lease.epoch, max(lease.position, positions[s])) for s, lease in renewed.leases.items()}
+        return replace(renewed, leases=leases)
+
+    def _forget_leases(self) -> None:
+        """Forget the leases after a fault, and begin again with those that the keeper asks for from now on."""
+        self._assignment, self._offered, self._asked = NOTHING, None, None
+        self._leases.keeper.hurry()
 
     async def _begin_on_new_primary(self) -> None:
         """Release all leases, because the new primary may lack what this member remembers. With new epochs everything is read
         again."""
         timeline = self._leases.timeline
-        self._holds = False
-        self._assignment, self._renewed = replace(self._assignment, until=0.0), float("-inf")
+        self._away = True
+        self._assignment = replace(self._assignment, until=0.0)
         await self._leases.leave()
-        self._timeline = timeline
-
-    async def _checkpoint(self) -> None:
-        """Store the progress of shards before they are handed over."""
+        self._timeline, self._away = timeline, False
+        self._forget_leases()
 
     def _releasable(self, assignment: Assignment) -> Collection[int]:
         """Return the shards that can be handed over at once, because they have no work in progress."""
@@ -150,3 +183,7 @@ class LeasedWorker:
 
     async def _apply_assignment(self, assignment: Assignment) -> None:
         """Begin the shards that are new in the assignment, and drop those that are no longer in it."""
+
+
+def _epochs(assignment: Assignment) -> dict[int, int]:
+    return {shard: lease.epoch for shard, lease in assignment.leases.items()}

@@ -21,7 +21,7 @@ class OrderHandler:
     worker of this process that carries them out."""
 
     CONSUMER: ClassVar[str]
-    kinds: ClassVar[frozenset[str]]
+    topics: ClassVar[frozenset[str]]
 
     def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
         self._streams = streams
@@ -38,7 +38,7 @@ class OrderHandler:
         self._wake()
 
     def _read(self, record: LoggedEvent) -> DomainEvent:
-        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+        return record.decoded(self._mapper)
 
     @staticmethod
     def _order(record: LoggedEvent, *, target: str, body: str) -> NewOrder:

@@ -14,10 +14,11 @@ from typing import ClassVar, Final
 from domain.kernel.cause import Cause
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Invocation
-from projections.consumers.orders import AT_ONCE, Order, Orders
+from projections.consumers.orders import AT_ONCE, Order, Orders, due
 from projections.kernel.background_task import BackgroundTask
+from projections.kernel.database.database import Database
 from projections.kernel.tracing import UNTRACED, Tracer, within
-from workers.kernel.wakeups import Waker
+from workers.kernel.wakeups import POLL, Waker
 
 CarryOut = Callable[[Order, Invocation], Awaitable[None]]
 """Carries out an order. It may be called again for an order that was already carried out."""
@@ -34,15 +35,17 @@ class OrderWorker(BackgroundTask):
 
     WHAT: ClassVar[str] = "orders"
 
-    def __init__(self, orders: Orders, carry_out: CarryOut, *, waker: Waker, tracer: Tracer = UNTRACED) -> None:
+    def __init__(self, orders: Orders, carry_out: CarryOut, *, waker: Waker, poll: float = POLL, tracer: Tracer = UNTRACED) -> None:
+        """`poll` is the number of seconds after which it looks for orders without being woken."""
         self._orders = orders
         self._carry_out = carry_out
         self._waker = waker
+        self._poll = poll
         self._tracer = tracer
 
     async def _turn(self) -> None:
         if await self.carry_out() < AT_ONCE:
-            await self._waker.sleep()
+            await self._waker.sleep(self._poll)
 
     async def carry_out(self) -> int:
         """Carry out the orders that are due, and return their number."""
@@ -73,3 +76,24 @@ class OrderWorker(BackgroundTask):
             await self._orders.retry(order, seconds=seconds, error=f"{type(fault).__name__}: {fault}")
             return
         await self._orders.done(order)
+
+
+class OrderPoll(BackgroundTask):
+    """Wakes the order workers of a process that have due orders: those that are to be retried, or that another process has left."""
+
+    WHAT: ClassVar[str] = "due orders"
+    SECONDS: ClassVar[float] = 60.0
+    """Seconds after which an order worker looks without being woken."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._wakers: dict[str, Waker] = {}
+
+    def add(self, consumer: str, waker: Waker) -> None:
+        """Wake the order worker of a consumer from now on."""
+        self._wakers[consumer] = waker
+
+    async def _turn(self) -> None:
+        for consumer in await due(self._database, self._wakers) if self._wakers else ():
+            self._wakers[consumer].wake()
+        await asyncio.sleep(POLL)

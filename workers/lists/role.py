@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from projections.event.view import EVENT_SEARCH
 from projections.job.view import JOB_SEARCH
 from projections.kernel.database.database import Database
 from projections.kernel.sql.search import CONSUMER
 from projections.kernel.sql.tallies import Tallies
-from workers.kernel.consumer import Consumer
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.worker import Worker
 from workers.lists.search import SearchIndexer
 from workers.lists.totals import TotalsTask
 
+_CADENCE: Final = 0.25
+"""Seconds between two changes of the indexes. A search reads for itself what they do not have yet."""
+
 
 def lists(consumers: ConsumerFactory, database: Database, *, tallies: Tallies) -> Sequence[Worker]:
-    feed = consumers.feed(frozenset({EVENT_SEARCH.kind, JOB_SEARCH.kind}), consumer=CONSUMER)
     indexer = SearchIndexer(database, (EVENT_SEARCH, JOB_SEARCH))
-    return [Consumer(database, consumers.leases(CONSUMER, reads_log=True), feed=feed, handler=indexer), TotalsTask(tallies)]
+    return [consumers.consumer(CONSUMER, indexer, cadence=_CADENCE), TotalsTask(tallies)]

@@ -27,7 +27,7 @@ class SearchIndexer:
     def __init__(self, database: Database, indexes: Sequence[SearchIndex]) -> None:
         self._database = database
         self._indexes = {index.kind: index for index in indexes}
-        self.kinds: frozenset[str] | None = frozenset(self._indexes)
+        self.topics: frozenset[str] | None = frozenset(self._indexes)
 
     async def begin(self, position: int) -> None:
         """Do nothing: no state is in memory."""

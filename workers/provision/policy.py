@@ -13,7 +13,6 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from domain.event import events
-from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState
 from domain.kernel.ports import Invocation
 from domain.kernel.stream_name import StreamName
@@ -39,10 +38,10 @@ class ProvisioningOrders(OrderHandler):
     """Orders for Events whose state selects resources that they no longer need."""
 
     CONSUMER: ClassVar[str] = CONSUMER
-    kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND})
+    topics: ClassVar[frozenset[str]] = _TOPICS
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
-        entered = [(record, self._state(record)) for record in records if record.topic in _TOPICS]
+        entered = [(record, self._state(record)) for record in records]
         streams = {_provision_of(record) for record, _ in entered}
         provisions = await self._streams.as_of(streams, records[-1].position) if streams else {}
         orders = []

@@ -15,7 +15,6 @@ from projections.log_store.log_store import Logbook
 from projections.provision.queries import ProvisionQueries
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.metrics import WorkerMetrics
-from workers.kernel.wakeups import WakeupHub
 from workers.kernel.worker import Worker
 from workers.ports.provisioners import Provisioners
 from workers.provision.callbacks import CallbackListener
@@ -39,7 +38,6 @@ def provisioning(
     metrics: WorkerMetrics,
 ) -> Sequence[Worker]:
     """Return the reconciler, and the workers for the rules of profiles that end resources when an Event enters a state."""
-    hub = WakeupHub(consumers.signal(frozenset({ProvisionInfo.KIND}), on_air=True))
     reconciler = Reconciler(
         provisions,
         handlers,
@@ -47,12 +45,11 @@ def provisioning(
         logbook=logbook,
         metrics=metrics.provisions,
         leases=consumers.leases(CONSUMER, shards=SHARDS),
-        waker=hub.waker(),
+        waker=consumers.wakeups({ProvisionInfo.KIND}).waker(),
         at_once=_AT_ONCE,
     )
     orders = partial(ProvisioningOrders, streams, mapper=mapper)
     return [
-        hub,
         reconciler,
         CallbackListener(database, provisioners.hurry),
         *consumers.with_orders(orders, endings.carry_out, on_air=True),

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import ClassVar, Final
 from uuid import UUID
 
-from domain.event.aggregate import MediaEvent
 from domain.event.events import EventDeleted, ForceStopped, StateChanged
 from domain.event.values import LIVE
 from domain.kernel.clock import Clock
@@ -45,7 +44,7 @@ class SyndicationOrders(OrderHandler):
     aggregate."""
 
     CONSUMER: ClassVar[str] = CONSUMER
-    kinds: ClassVar[frozenset[str]] = frozenset({Destination.KIND, Publication.KIND, MediaEvent.KIND})
+    topics: ClassVar[frozenset[str]] = _TOPICS
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
         orders = [self._order(record, target=target, body="{}") for record in records if (target := self._target(record))]
@@ -55,8 +54,6 @@ class SyndicationOrders(OrderHandler):
         """Return the target of the order; None if no order follows."""
         if record.topic == _DELETED:
             return record.stream
-        if record.topic not in _TOPICS:
-            return None
         key = StreamName.read(record.stream).key
         match self._read(record):
             case events.Withdrawn(target_left=False, open=False):

@@ -12,7 +12,6 @@ from projections.session.store import SessionStore
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.settings import Identity
-from workers.kernel.wakeups import WakeupHub
 from workers.kernel.worker import Worker
 from workers.session.encoders import EncoderSessions
 from workers.session.kinds import SessionKind
@@ -29,7 +28,7 @@ def sessions(
     identity: Identity,
     metrics: WorkerMetrics,
 ) -> Sequence[Worker]:
-    hub = WakeupHub(consumers.signal(frozenset({MediaEvent.KIND, Publication.KIND}), on_air=True))
+    wakeups = consumers.wakeups({MediaEvent.KIND, Publication.KIND})
     member = new_id()
 
     def worker(kind: SessionKind, consumer: str) -> SessionWorker:
@@ -37,9 +36,9 @@ def sessions(
             kind,
             SessionStore(database, kind.wanted),
             leases=consumers.leases(consumer, shards=SHARDS, member=member, lease=LEASE),
-            waker=hub.waker(),
+            waker=wakeups.waker(),
             host=identity.machine,
             metrics=metrics.sessions,
         )
 
-    return [hub, worker(encoders, CONSUMER), worker(pushes, PUSHES)]
+    return [worker(encoders, CONSUMER), worker(pushes, PUSHES)]

@@ -158,7 +158,7 @@ class SessionWorker(LeasedWorker):
         self._stop_unwanted(wishes)
         self._given_up = {key: given for key, given in self._given_up.items() if key in wishes and wishes[key].wish == given[0]}
         if await self._store.handed_over(self._assignment.leases):
-            self._renewed = float("-inf")
+            self._leases.keeper.hurry()
         await self._renew()
         leases = self._assignment.leases
         if not leases or time.monotonic() >= self._assignment.until:
@@ -249,14 +249,16 @@ class SessionWorker(LeasedWorker):
             self._permit_again()
         return renewed
 
-    async def _renew_meanwhile(self) -> None:
+    def renewed(self, assignment: Assignment) -> None:
         before = self._assignment.until
-        await super()._renew_meanwhile()
+        super().renewed(assignment)
         if self._assignment.until > before:
             self._permit_again()
 
     def _permit_again(self) -> None:
-        self._permit.renew(self._assignment.until - time.monotonic(), alone=self._assignment.alive == 1)
+        seconds = self._assignment.until - time.monotonic()
+        if seconds > 0:  # otherwise the process was frozen after it had asked
+            self._permit.renew(seconds, alone=self._assignment.alive == 1)
 
     async def _begin_on_new_primary(self) -> None:
         """Keep the shards: the epochs of the new primary count, and a session of a shard with another epoch is lost."""

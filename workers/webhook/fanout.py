@@ -241,7 +241,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         wake: Callable[[], None],
         most: int = 64 * MIB,
     ) -> None:
-        self.kinds = frozenset({_WEBHOOK, *notified})
+        self.topics = frozenset({_WEBHOOK, *notified})
         self._notified = notified
         self._owners = {kind: meaning.owner for kind, meaning in notified.items() if meaning.owner is not None}
         self._shown_by = {kind: meaning.shown_by for kind, meaning in notified.items() if meaning.shown_by}

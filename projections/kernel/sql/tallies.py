@@ -126,6 +126,7 @@ def totals(view: str, version: int, *, dimension: str) -> str:
 _GENERATIONS = """
 SELECT DISTINCT encode(substring(tgargs FROM 1 FOR 36), 'escape')::uuid FROM pg_trigger WHERE starts_with(tgname, 'tally_inserted_')
 """
+_CHANGED = "SELECT FROM view_tally_changes LIMIT 1"
 _BEGIN = "INSERT INTO view_tally_progress (generation) VALUES (%s) ON CONFLICT DO NOTHING"
 _LOCK = "SELECT through FROM view_tally_progress WHERE generation = %s FOR UPDATE"
 _LAST = """
@@ -156,6 +157,8 @@ class Tallies:
     async def add_up(self) -> bool:
         """Add up some of the changes, and return True if there may be more."""
         more = False
+        if not await self._database.rows(_CHANGED):
+            return False
         for (generation,) in await self._database.rows(_GENERATIONS):
             more = await self._add_up(generation) or more
         return more

@@ -17,6 +17,7 @@ from projections.kernel.database.database import Database
 from tests.api.asking import engine_error
 from tests.api.engine.jobs_given import bring, fail, openly, start, submit
 from tests.api.serving import serving
+from tests.projections.consuming import hold
 from tests.support.application import introduce
 
 NOTHING = {"workers": 0, "working": 0, "pending": 0}
@@ -78,8 +79,8 @@ async def test_queues_count_workers_and_waiting_work(engine: httpx.AsyncClient, 
         " FROM generate_series(0, 9) AS n"
     )
     for name, busy in (("work", 2), ("work", 1), ("controller", 0)):
-        await ShardLeases(inner.database, name, shards=0, member=uuid4()).hold(MemberState(busy))
-    await ShardLeases(inner.database, "scheduler", shards=0, member=uuid4()).hold(MemberState(1))
+        await hold(ShardLeases(inner.database, name, shards=0, member=uuid4()), MemberState(busy))
+    await hold(ShardLeases(inner.database, "scheduler", shards=0, member=uuid4()), MemberState(1))
     await inner.database.execute("UPDATE consumer_members SET seen_at = now() - interval '1 minute' WHERE consumer = 'scheduler'")
     assert (await health(engine))["queues"] == {
         "work": {"workers": 2, "working": 3, "pending": 1},
@@ -115,7 +116,7 @@ async def test_it_says_what_is_less_safe_on_the_machines_of_workers(engine: http
         ("c", "relay", "other"),
     ):
         member = ShardLeases(inner.database, queue, shards=0, member=uuid4(), host=host)
-        await member.hold(MemberState(warning=warning))
+        await hold(member, MemberState(warning=warning))
     assert (await health(engine))["warnings"] == ["b: open"]
     await inner.database.execute("UPDATE consumer_members SET seen_at = now() - interval '1 minute'")
     assert (await health(engine))["warnings"] == []

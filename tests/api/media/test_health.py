@@ -17,6 +17,7 @@ from api.wiring.core import Core
 from projections.consumers.leases import MemberState, ShardLeases
 from projections.kernel.database.database import Database
 from tests.api.serving import serving
+from tests.projections.consuming import hold
 from tests.support.application import introduce
 from workers.adapters.ffmpeg import Ffmpeg, find
 
@@ -66,7 +67,7 @@ async def test_consumers_that_read_the_log_instead_of_the_broker_are_named_and_t
     for name in ("webhooks", "callback"):
         leases = ShardLeases(inner.database, name, shards=1, member=uuid4())
         await leases.start()
-        await leases.hold(MemberState(reads_log_since=time.monotonic() - 61))
+        await hold(leases, MemberState(reads_log_since=time.monotonic() - 61))
     answer = await http.get("/api/health/")
     output = "callback, webhooks: reading the log because the broker is unavailable"
     assert (answer.status_code, answer.json()) == (200, WELL | {"consumers": output})

@@ -18,6 +18,7 @@ from projections.consumers.leases import ShardLeases
 from projections.publishing_point.queries import PointStates
 from projections.publishing_point.samples import CONSUMER, PointKey, PointSample, Samples
 from tests.api.asking import UNKNOWN, add, add_channel, fields_of
+from tests.projections.consuming import hold
 
 ADDRESS = "/api/health/live/stream/"
 POINTS = {
@@ -48,7 +49,7 @@ class Sampling:
 
     async def begin(self) -> None:
         await self._leases.start()
-        self._epoch = (await self._leases.hold()).leases[0].epoch
+        self._epoch = (await hold(self._leases)).leases[0].epoch
 
     async def sample(self, channel: str, point: int = 0, *, text: str | None = None, **values: Any) -> None:
         watched = watched_points(text or configuration())[point]
@@ -259,7 +260,7 @@ async def test_a_member_without_the_lease_writes_nothing(
     assert await Samples(inner.database, member=UUID(int=6)).write([sample]) == 0
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=MEMBER, reads_log=False)
     await leases.release([0])
-    await leases.hold()
+    await hold(leases)
     assert await Samples(inner.database, member=MEMBER).write([sample]) == 0
     assert await health(http) == {key: {"urls": [url(0), url(1)]}}
 

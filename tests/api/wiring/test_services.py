@@ -58,7 +58,7 @@ def made(workers: Workers, *, quiet: bool) -> Any:
 async def test_roles_of_a_process_share_workers_and_a_restart_makes_others(tmp_path: Path) -> None:
     workers = workers_of(container(tmp_path), ["controller", "work"])
     shared = [type(worker).__name__ for [worker] in made(workers, quiet=False)[:-1]]
-    assert shared == ["JobWakeups", "StepProcessPool", "StepLogWriter", "TranscoderCheck"]
+    assert shared == ["ConsumerFactory", "StepProcessPool", "StepLogWriter", "TranscoderCheck"]
     first, second = (made(workers, quiet=False)[0][0] for _ in range(2))
     assert first is not second
 
@@ -66,10 +66,11 @@ async def test_roles_of_a_process_share_workers_and_a_restart_makes_others(tmp_p
 async def test_while_it_is_quiet_only_inner_roles_are_made_and_they_read_no_kafka(tmp_path: Path) -> None:
     workers = workers_of(container(tmp_path, **BROKER), ["lists", "webhooks", "relay"])
     assert workers.names == ("lists", "webhooks", "relay")
-    [loud] = made(workers, quiet=False)
-    [quiet] = made(workers, quiet=True)
+    [factory], loud = made(workers, quiet=False)
+    [quiet_factory], quiet = made(workers, quiet=True)
     assert len(quiet) < len(loud)
-    assert [type(consumer._feed).__name__ for consumer in (loud[0], quiet[0])] == ["FallbackFeed", "LogFeed"]
+    assert [each._shared is each.log for each in (factory, quiet_factory)] == [False, True]
+    assert [type(each._shared._make_source()).__name__ for each in (factory, quiet_factory)] == ["FallbackFeed", "LogFeed"]
 
 
 async def test_a_role_that_needs_kafka_is_omitted_without_a_broker(tmp_path: Path) -> None:

@@ -12,14 +12,16 @@ from psycopg.rows import TupleRow
 
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
-from projections.consumers.leases import IDLE, Assignment, MemberState, ShardLeases
+from projections.consumers.leases import LeaseKeeper, ShardLeases
+from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent
 from tests.contract.feed.transports import KINDS, Transport
 from workers.kernel.consumer import Consumer
+from workers.kernel.log_reader import LogReader
 
 
 class Notebook:
-    kinds = frozenset(KINDS)
+    topics = frozenset(KINDS)
 
     def __init__(self) -> None:
         self.poison: set[str] = set()
@@ -66,11 +68,18 @@ class Notebook:
         """Do nothing, because no caller waits."""
 
 
-class _Frozen(ShardLeases):
-    """The leases of a process that is frozen as a whole, which renews none of them."""
+class _Frozen(LeaseKeeper):
+    """The keeper of a process that is frozen as a whole while its handler is held up."""
 
-    async def renew(self, state: MemberState = IDLE) -> Assignment:
-        return await asyncio.Future()
+    def __init__(self, inner: Core, notebook: Notebook) -> None:
+        super().__init__(inner.database)
+        self._notebook = notebook
+
+    async def renew(self) -> None:
+        until = self._notebook.writing_stops or self._notebook.commit_waits
+        if until is not None and self._notebook.held_up.is_set():
+            await until.wait()
+        await super().renew()
 
 
 @asynccontextmanager
@@ -79,16 +88,18 @@ async def consuming(
     transport: Transport,
     notebook: Notebook,
     *,
-    shards: int = 1,
     lease: float = 30.0,
     limit: int = 1000,
     frozen: bool = False,
 ) -> AsyncIterator[Consumer[Sequence[LoggedEvent]]]:
-    feed = transport.feed(kinds=KINDS, shards=shards, limit=limit)
-    share = (_Frozen if frozen else ShardLeases)(inner.database, "notebook", shards=shards, member=uuid4(), lease=lease)
-    consumer = Consumer(inner.database, share, feed=feed, handler=notebook)
+    reader = LogReader(inner.database, LogWatcher(inner.database), source=lambda: transport.feed(kinds=KINDS, limit=limit))
+    keeper = _Frozen(inner, notebook) if frozen else None
+    share = ShardLeases(inner.database, "notebook", shards=1, member=uuid4(), lease=lease, keeper=keeper)
+    consumer = Consumer(inner.database, share, feed=reader.feed(notebook.topics), handler=notebook)
+    await reader.start()
     await consumer.start()
     try:
         yield consumer
     finally:
         await consumer.stop()
+        await reader.stop()

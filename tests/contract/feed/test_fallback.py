@@ -33,14 +33,14 @@ class Beside:
     patience: float = SOON
     look: float = SOON
 
-    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
-        log = Log(self.inner.database, self.log_watcher).feed(kinds=kinds, shards=shards, limit=limit)
+    def feed(self, *, kinds: Collection[str], limit: int = 1000) -> Feed:
+        log = Log(self.inner.database, self.log_watcher).feed(kinds=kinds, limit=limit)
         return FallbackFeed(self.broker, log, log_watcher=self.log_watcher, name="notebook", patience=self.patience, look=self.look)
 
 
 @pytest.fixture
 def broker(inner: Core) -> MemoryBroker:
-    return MemoryBroker(inner.database, KINDS, shards=1, limit=7)
+    return MemoryBroker(inner.database, KINDS, limit=7)
 
 
 @pytest.mark.parametrize("fault", ["fails", "hangs", "lags"])
@@ -79,7 +79,7 @@ async def test_a_short_absence_changes_nothing(inner: Core, log_watcher: LogWatc
     feed = Beside(broker, inner, log_watcher, patience=3600).feed(kinds=KINDS)
     head = await some_writes(inner, 5)
     broker.fault = "fails"
-    assert (await feed.fetch({0: 0})).through == 0
+    assert (await feed.fetch(0)).through == 0
     broker.fault = None
     assert await fetched(feed, 0, through=head, close=False) == list(range(1, head + 1))
     assert feed.reads_log_since is None
@@ -94,7 +94,7 @@ async def test_a_broker_with_nothing_to_give_is_read_on(inner: Core, log_watcher
     broker.fault = "lags"
     async with asyncio.timeout(60):
         for _ in range(20):
-            assert (await feed.fetch({0: head})).through == head
+            assert (await feed.fetch(head)).through == head
             await log_watcher.signal(log_watcher.signals)
     assert feed.reads_log_since is None
     await feed.close()
@@ -124,6 +124,6 @@ async def test_a_database_that_is_away_says_nothing_about_the_broker(
     broker.fault = "fails"
     for _ in range(3):
         with pytest.raises(Unavailable, match="the database"):
-            await feed.fetch({0: 0})
+            await feed.fetch(0)
     assert feed.reads_log_since is None
     await feed.close()

@@ -4,6 +4,7 @@ too."""
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from uuid import UUID
 
 import pytest
@@ -40,7 +41,7 @@ async def fetched(feed: Feed, after: int, *, through: int, close: bool = True) -
     fetched_positions: list[int] = []
     async with asyncio.timeout(60):
         while after < through:
-            batch = await feed.fetch({0: after})
+            batch = await feed.fetch(after)
             assert all(position > after for position in positions(batch.records))
             fetched_positions += positions(batch.records)
             after = batch.through
@@ -80,7 +81,7 @@ async def test_a_batch_of_the_log_is_bounded_in_bytes(inner: Core, kinds: list[s
     feed, after, end, batches = LogFeed(inner.database, LogWatcher(inner.database), kinds=kinds, most=most), 0, 12, []
     assert await head(inner.database) == end
     while after < end:
-        batch = await feed.fetch({0: after})
+        batch = await feed.fetch(after)
         batches.append(batch.records)
         after = batch.through
     await feed.close()
@@ -116,7 +117,7 @@ async def test_a_write_is_never_split(inner: Core, transport: Transport) -> None
     feed, after = transport.feed(kinds=KINDS, limit=4), 0
     async with asyncio.timeout(60):
         while after < len(commands):
-            batch = await feed.fetch({0: after})
+            batch = await feed.fetch(after)
             after = batch.through
             assert not after or commands[after] != commands.get(after + 1), "the batch ends with a write"
     await feed.close()
@@ -129,32 +130,6 @@ async def test_a_write_larger_than_a_page_is_given_whole(inner: Core, transport:
     await event(inner, 100)
     await inner.executor.execute(all_of_them, invocation=Invocation.by("system"))
     assert await fetched(transport.feed(kinds=KINDS, limit=5), 0, through=60) == list(range(1, 61))
-
-
-async def test_each_shard_is_read_from_its_own_position(inner: Core, transport: Transport) -> None:
-    head = await some_writes(inner, 40)
-    halves = []
-    for shard in (0, 1):
-        feed, after, read_positions = transport.feed(kinds=KINDS, shards=2), {shard: 0}, []
-        async with asyncio.timeout(60):
-            while after[shard] < head:
-                batch = await feed.fetch(after)
-                read_positions += positions(batch.records)
-                after = {shard: batch.through}
-        await feed.close()
-        halves.append(read_positions)
-    assert sorted(halves[0] + halves[1]) == list(range(1, head + 1))
-    assert halves[0]
-    assert halves[1]
-    feed, after = transport.feed(kinds=KINDS, shards=2), {0: head, 1: 0}
-    read_positions = []
-    async with asyncio.timeout(60):
-        while min(after.values()) < head:
-            batch = await feed.fetch(after)
-            read_positions += positions(batch.records)
-            after = {0: head, 1: batch.through}
-    await feed.close()
-    assert read_positions == halves[1]
 
 
 async def test_a_consumer_processes_all_in_order_and_continues_from_its_checkpoint(
@@ -212,24 +187,20 @@ async def test_a_consumer_frozen_in_a_transaction_loses_its_shards(inner: Core, 
     assert not rows(database_url, "SELECT FROM parked_records")
 
 
-async def test_two_consumers_share_the_shards_and_the_last_one_takes_all(
+async def test_a_consumer_that_stands_by_takes_over_when_the_first_one_stops(
     inner: Core, transport: Transport, database_url: str
 ) -> None:
-    def owners() -> list[int]:
-        question = "SELECT count(*) FROM consumer_shards WHERE consumer = 'notebook' AND owner IS NOT NULL GROUP BY owner"
-        return sorted(count for (count,) in rows(database_url, question))
-
-    async with consuming(inner, transport, Notebook(), shards=4, lease=0.5):
-        await until(lambda: owners() == [4])
-        async with consuming(inner, transport, Notebook(), shards=4, lease=0.5):
-            await until(lambda: owners() == [2, 2])
-            await some_writes(inner, 30)
-        await until(lambda: owners() == [4])
+    first, second = Notebook(), Notebook()
+    async with AsyncExitStack() as both:
+        async with consuming(inner, transport, first, lease=6.0):
+            await until(lambda: first.begun)
+            await both.enter_async_context(consuming(inner, transport, second, lease=6.0))
+            head = await some_writes(inner, 30)
+            await until(lambda: len(taken(database_url)) == head)
+            assert not second.begun
         head = await some_writes(inner, 30)
-        await until(lambda: len(taken(database_url)) >= head)
-    assert sorted(taken(database_url)) == list(range(1, head + 1))
-    streams = rows(database_url, "SELECT stream, array_agg(position ORDER BY number) FROM test_effects GROUP BY stream")
-    assert all(seen == sorted(seen) for _, seen in streams), "in order for every aggregate"
+        await until(lambda: len(taken(database_url)) == head)
+    assert taken(database_url) == list(range(1, head + 1))
 
 
 async def test_a_record_that_cannot_be_processed_is_parked_with_later_ones_of_its_aggregate(

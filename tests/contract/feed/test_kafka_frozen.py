@@ -39,7 +39,7 @@ async def test_a_real_broker_that_is_frozen_stopped_and_back(
             reading = FallbackFeed(feed, past, log_watcher=log_watcher, name="notebook")
 
             class Same:
-                def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
+                def feed(self, *, kinds: Collection[str], limit: int = 1000) -> Feed:
                     return reading
 
             async def goes_on(*, by_log: bool) -> None:

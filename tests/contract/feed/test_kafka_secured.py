@@ -124,12 +124,12 @@ async def test_the_log_goes_through_and_kafka_shows_how_far_the_consumer_is(
         head = await some_writes(inner, 20)
         await until(lambda: relayed(database_url, name) == head)
     past, group = LogFeed(inner.database, log_watcher, kinds=KINDS), topics.group("test")
-    feed = KafkaFeed(connection, topics, database=inner.database, past=past, kinds=KINDS, group=group, hint_every=0.0)
+    feed = KafkaFeed(connection, topics, database=inner.database, past=past, kinds=KINDS, groups=[group], hint_every=0.0)
     assert await fetched(feed, 0, through=head, close=False) == list(range(1, head + 1))
     offsets: dict[str, int] = {}
     async with asyncio.timeout(60):
         while sum(offsets.values()) < head:
-            await feed.fetch({0: head})
+            await feed.fetch(head)
             offsets = await asyncio.to_thread(_committed, connection, group)
     await feed.close()
     assert await asyncio.to_thread(_min_isr, connection, topics.of("event")) == "1"

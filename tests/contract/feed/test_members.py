@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.contract.feed.test_feeds import some_writes, taken
 from tests.contract.feed.transports import Log
 from tests.projections.log.helpers import rows, until
 from workers.kernel.feed import LIMIT, Batch
-from workers.kernel.log_feed import LogFeed
+from workers.kernel.log_reader import SharedFeed
 
 pytestmark = pytest.mark.usefixtures("effects")
 LEASE = 0.4
@@ -96,22 +96,21 @@ async def test_a_member_that_does_not_know_a_topic_gives_way_to_a_newer_one(
     assert not rows(database_url, "SELECT FROM parked_records")
 
 
-async def test_a_page_shrinks_after_a_lost_lease_and_grows_again(inner: Core, log_watcher: LogWatcher, database_url: str) -> None:
+async def test_a_page_shrinks_after_a_lost_lease_and_grows_again(
+    inner: Core, log_watcher: LogWatcher, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The row gets another epoch, as if another member had taken the shard meanwhile."""
     notebook = Notebook()
     pages: list[int] = []
+    fetch = SharedFeed.fetch
 
-    class Counted(LogFeed):
-        async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
-            pages.append(limit)
-            return await super().fetch(after, limit=limit)
+    async def counted(feed: SharedFeed, after: int, *, limit: int = LIMIT) -> Batch:
+        pages.append(limit)
+        return await fetch(feed, after, limit=limit)
 
-    class Counting(Log):
-        def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = LIMIT) -> LogFeed:
-            return Counted(inner.database, log_watcher, kinds=kinds, shards=shards, limit=limit)
-
+    monkeypatch.setattr(SharedFeed, "fetch", counted)
     steal = "UPDATE consumer_shards SET epoch = epoch + 1, owner = NULL WHERE consumer = 'notebook' RETURNING 1"
-    async with consuming(inner, Counting(inner.database, log_watcher), notebook, lease=LEASE):
+    async with consuming(inner, Log(inner.database, log_watcher), notebook, lease=LEASE):
         head = await some_writes(inner, 3)
         await until(lambda: len(taken(database_url)) == head)
         before = len(pages)

@@ -17,11 +17,13 @@ from domain.kernel.mapper import EventMapper
 from domain.record.kinds.room import Room
 from projections.consumers.leases import ShardLeases
 from projections.consumers.orders import NewOrder, Orders
+from projections.log.log_watcher import LogWatcher
 from projections.log.reader import head
 from tests.contract.feed.transports import Transport
 from tests.workers.event.outcomes.owned_jobs import OUTPUT, accept, complete, names, owned, rename
 from workers.event.outcomes.policy import CONSUMER, OutcomeOrders, OwnerCommands
 from workers.kernel.consumer import Consumer
+from workers.kernel.log_reader import LogReader
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 
@@ -46,9 +48,11 @@ async def running(inner: Core, transport: Transport, *, kind: type[OutcomeOrders
     waker = Waker()
     handler = kind(inner.streams, mapper=EventMapper(inner.catalogue), wake=waker.wake)
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4(), lease=1.0)
-    consumer = Consumer(inner.database, leases, feed=transport.feed(kinds={Job.KIND}, limit=7), handler=handler)
+    reader = LogReader(inner.database, LogWatcher(inner.database), source=lambda: transport.feed(kinds={Job.KIND}, limit=7))
+    consumer = Consumer(inner.database, leases, feed=reader.feed(handler.topics), handler=handler)
     commands = OwnerCommands(inner.executor, owners={Room.KIND: rename})
     worker = OrderWorker(Orders(inner.database, CONSUMER), commands.carry_out, waker=waker)
+    await reader.start()
     await consumer.start()
     await worker.start()
     try:
@@ -56,6 +60,7 @@ async def running(inner: Core, transport: Transport, *, kind: type[OutcomeOrders
     finally:
         await worker.stop()
         await consumer.stop()
+        await reader.stop()
 
 
 async def settled(inner: Core) -> None:

@@ -118,7 +118,7 @@ async def given(feed: Feed) -> list[list[LoggedEvent]]:
     after, batches = 0, []
     async with asyncio.timeout(60):
         while after < 4:
-            batch = await feed.fetch({0: after})
+            batch = await feed.fetch(after)
             batches += [list(batch.records)] if batch.records else []
             after = batch.through
     return batches

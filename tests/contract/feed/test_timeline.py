@@ -81,7 +81,7 @@ async def test_a_restored_log_under_a_kafka_that_has_more(
             feed, after, given = transport.feed(kinds=KINDS), 0, dict[int, UUID]()
             async with asyncio.timeout(60):
                 while after < head:
-                    batch = await feed.fetch({0: after})
+                    batch = await feed.fetch(after)
                     given |= {record.position: record.event_id for record in batch.records}
                     after = batch.through
             await feed.close()

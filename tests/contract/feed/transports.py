@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 from uuid import uuid4
@@ -13,7 +13,6 @@ from kafka.admin import NewTopic
 
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
-from projections.consumers.leases import shard_of
 from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, read
@@ -35,7 +34,7 @@ kinds pass through Kafka in tests/e2e/test_webhooks.py."""
 
 
 class Transport(Protocol):
-    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
+    def feed(self, *, kinds: Collection[str], limit: int = 1000) -> Feed:
         """Another reader of what the log holds."""
         ...
 
@@ -45,25 +44,20 @@ class MemoryFeed:
 
     reads_log_since = None
 
-    def __init__(self, database: Database, kinds: Collection[str], *, shards: int, limit: int) -> None:
+    def __init__(self, database: Database, kinds: Collection[str], *, limit: int) -> None:
         self._database = database
         self._kinds = kinds
-        self._shards = shards
         self._limit = limit
 
-    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
-        start, most = min(after.values()), min(self._limit, limit)
+    async def fetch(self, after: int, *, limit: int = LIMIT) -> Batch:
+        most = min(self._limit, limit)
         page: list[LoggedEvent] = []
-        for write in writes(await read(self._database, start, limit=100_000)):
+        for write in writes(await read(self._database, after, limit=100_000)):
             if page and len(page) + len(write) > most:
                 break
             page += write
-        wanted = [record for record in page if record.kind in self._kinds and self._is_new(record, after)]
-        return Batch(wanted, page[-1].position if page else start)
-
-    def _is_new(self, record: LoggedEvent, after: Mapping[int, int]) -> bool:
-        position = after.get(shard_of(record.key, self._shards))
-        return position is not None and record.position > position
+        wanted = [record for record in page if record.kind in self._kinds]
+        return Batch(wanted, page[-1].position if page else after)
 
     async def close(self) -> None:
         """Do nothing."""
@@ -74,7 +68,7 @@ class MemoryBroker(MemoryFeed):
 
     fault: str | None = None
 
-    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+    async def fetch(self, after: int, *, limit: int = LIMIT) -> Batch:
         match self.fault:
             case "fails":
                 raise Unavailable("the broker refuses connections")
@@ -82,10 +76,10 @@ class MemoryBroker(MemoryFeed):
                 await asyncio.Event().wait()
             case "lags":
                 await asyncio.sleep(0)
-                return Batch((), min(after.values()))
+                return Batch((), after)
         return await super().fetch(after, limit=limit)
 
-    async def holds(self, after: Mapping[int, int]) -> bool:
+    async def holds(self, after: int) -> bool:
         if self.fault == "fails":
             raise Unavailable("the broker refuses connections")
         return self.fault is None
@@ -98,9 +92,9 @@ class Fallback:
         self._database = database
         self._log_watcher = log_watcher
 
-    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
-        broker = _ComesAndGoes(self._database, kinds, shards=shards, limit=limit)
-        log = Log(self._database, self._log_watcher).feed(kinds=kinds, shards=shards, limit=limit)
+    def feed(self, *, kinds: Collection[str], limit: int = 1000) -> Feed:
+        broker = _ComesAndGoes(self._database, kinds, limit=limit)
+        log = Log(self._database, self._log_watcher).feed(kinds=kinds, limit=limit)
         return FallbackFeed(broker, log, log_watcher=self._log_watcher, patience=0.01, look=0.01)
 
 
@@ -109,12 +103,12 @@ class _ComesAndGoes(MemoryBroker):
 
     _given = 0
 
-    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
+    async def fetch(self, after: int, *, limit: int = LIMIT) -> Batch:
         self._given += 1
         self.fault = "fails" if self._given > 3 else None
         return await super().fetch(after, limit=limit)
 
-    async def holds(self, after: Mapping[int, int]) -> bool:
+    async def holds(self, after: int) -> bool:
         self._given = 0
         return True
 
@@ -123,8 +117,8 @@ class Memory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
-        return MemoryFeed(self._database, kinds, shards=shards, limit=limit)
+    def feed(self, *, kinds: Collection[str], limit: int = 1000) -> Feed:
+        return MemoryFeed(self._database, kinds, limit=limit)
 
 
 class Log:
@@ -132,8 +126,8 @@ class Log:
         self._database = database
         self._log_watcher = log_watcher
 
-    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> LogFeed:
-        return LogFeed(self._database, self._log_watcher, kinds=kinds, shards=shards, limit=limit)
+    def feed(self, *, kinds: Collection[str], limit: int = 1000) -> LogFeed:
+        return LogFeed(self._database, self._log_watcher, kinds=kinds, limit=limit)
 
 
 class Kafka:
@@ -145,10 +139,10 @@ class Kafka:
         self._bootstrap = bootstrap
         self._topics = topics
 
-    def feed(self, *, kinds: Collection[str], shards: int = 1, limit: int = 1000) -> Feed:
-        past = self._past.feed(kinds=kinds, shards=shards, limit=limit)
+    def feed(self, *, kinds: Collection[str], limit: int = 1000) -> Feed:
+        past = self._past.feed(kinds=kinds, limit=limit)
         connection = KafkaConnection(self._bootstrap)
-        return KafkaFeed(connection, self._topics, database=self._database, past=past, kinds=kinds, shards=shards)
+        return KafkaFeed(connection, self._topics, database=self._database, past=past, kinds=kinds)
 
     async def ready(self) -> None:
         """Wait until the relay has created the topics."""
@@ -156,7 +150,7 @@ class Kafka:
         async with asyncio.timeout(60):
             while True:
                 with suppress(Unavailable):
-                    await feed.fetch({0: 0})
+                    await feed.fetch(0)
                     return await feed.close()
 
 

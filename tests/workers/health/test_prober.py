@@ -21,7 +21,7 @@ from domain.channel.points import WatchedPoint, watched_points
 from domain.kernel.clock import system_clock
 from domain.kernel.encryption import SecretCipher
 from domain.kernel.errors import Unavailable
-from projections.consumers.leases import Assignment, MemberState, ShardLeases
+from projections.consumers.leases import Assignment, ShardLeases
 from projections.provision.queries import ProvisionQueries
 from projections.publishing_point import points
 from projections.publishing_point.points import ChannelPointsReader
@@ -286,8 +286,9 @@ async def test_a_point_of_a_shard_that_went_away_is_left_alone_until_the_points_
     await live(http, configuration(f"{server.url}/0"))
     member, faults = prober(inner, outbound), list[str]()
 
-    async def hold(state: MemberState) -> Assignment:
-        return Assignment({}, until=monotonic() + 60, alive=2)
+    async def renew() -> None:
+        member.renewal()
+        member.renewed(Assignment({}, until=monotonic() + 60, alive=2))
 
     async def away() -> dict[UUID, LiveChannel]:
         faults.append(member._fault.what if member._fault is not None else "")
@@ -297,7 +298,8 @@ async def test_a_point_of_a_shard_that_went_away_is_left_alone_until_the_points_
         await until(lambda: every_one(server, 1, points=1))
         with monkeypatch.context() as patched:
             patched.setattr(member._samples, "live_channels", away)
-            patched.setattr(member._leases, "hold", hold)
+            patched.setattr(member._leases.keeper, "renew", renew)
+            member._leases.keeper.hurry()
             async with asyncio.timeout(60):
                 while len(faults) < 4:  # noqa: ASYNC110 - what is watched has no event
                     await asyncio.sleep(0.05)

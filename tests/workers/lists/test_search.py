@@ -15,25 +15,18 @@ from projections.event.view import EVENT_SEARCH
 from projections.job.view import JOB_SEARCH
 from projections.kernel.sql.search import CONSUMER, SHORTEST, grams
 from projections.log import reader
-from projections.log.log_watcher import LogWatcher
 from tests.projections.job.jobs_made import accept, started
 from tests.support.feeding import do, event
+from tests.workers.consumed import consumed
 from tests.workers.webhook.sender.sending import until
-from workers.kernel.consumer import Consumer
-from workers.kernel.log_feed import LogFeed
 from workers.lists.search import SearchIndexer
 
 
 @asynccontextmanager
 async def indexing(inner: Core) -> AsyncIterator[None]:
-    handler, log_watcher = SearchIndexer(inner.database, (EVENT_SEARCH, JOB_SEARCH)), LogWatcher(inner.database)
-    leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4())
-    consumer = Consumer(inner.database, leases, feed=LogFeed(inner.database, log_watcher, kinds=handler.kinds), handler=handler)
-    await consumer.start()
-    try:
+    indexer = SearchIndexer(inner.database, (EVENT_SEARCH, JOB_SEARCH))
+    async with consumed(inner, indexer, ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4())):
         yield
-    finally:
-        await consumer.stop()
 
 
 async def caught_up(inner: Core) -> None:

@@ -33,8 +33,9 @@ from projections.vault.vault import Vault, new_signing_secret
 from tests.api.media.webhook.callbacks_given import CIPHER
 from tests.support.engine import once
 from tests.support.feeding import do
+from tests.workers.consumed import log_reader
 from workers.kernel.metrics import WorkerMetrics
-from workers.kernel.wakeups import LogSignal, WakeupHub
+from workers.kernel.wakeups import WakeupHub
 from workers.ports.provisioners import Provisioner
 from workers.provision.reconciler import CONSUMER, SHARDS, Reconciler
 
@@ -147,7 +148,7 @@ async def reconciling(
     """Run a member during the block."""
     database: Database = inner.database
     watcher = LogWatcher(database)
-    hub = WakeupHub(LogSignal(database, watcher, kinds={ProvisionInfo.KIND}))
+    reader = log_reader(inner, watcher)
     reconciler = Reconciler(
         ProvisionQueries(database),
         Provisioning(inner).handlers,
@@ -155,10 +156,10 @@ async def reconciling(
         metrics=(metrics or WorkerMetrics()).provisions,
         logbook=Logbook(database, inner.clock, machine="here"),
         leases=ShardLeases(database, CONSUMER, shards=SHARDS, member=new_id(), lease=lease, reads_log=False),
-        waker=hub.waker(),
+        waker=WakeupHub(reader, {ProvisionInfo.KIND}).waker(),
         at_once=at_once,
     )
-    workers: tuple[Any, ...] = (watcher, hub, reconciler)
+    workers: tuple[Any, ...] = (watcher, reader, reconciler)
     for worker in workers:
         await worker.start()
     try:

@@ -80,7 +80,7 @@ async def fed(inner: Core) -> int:
     """Feed the whole log to the handler, as the consumer does. Return the number of orders."""
     handler = SyndicationOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
     batch = [
-        entry for write in writes(await read(inner.database, 0, limit=100_000)) for entry in write if entry.kind in handler.kinds
+        entry for write in writes(await read(inner.database, 0, limit=100_000)) for entry in write if entry.topic in handler.topics
     ]
     effects = await handler.prepare(batch)
     if effects is not None:

@@ -172,7 +172,8 @@ class Member:
 
     async def die(self) -> None:
         """Stop like after SIGKILL: nothing is reported, no lease is released, and the connections end."""
-        tasks = [task for task in (self.worker._task, self.worker._renewals, self.worker._ticking) if task is not None]
+        keeping = self.worker._leases.keeper._task
+        tasks = [task for task in (self.worker._task, keeping, self.worker._ticking) if task is not None]
         tasks += [session._task for session in self.worker.sessions.values() if session._task is not None]
         pushes = [session._running._task for session in self.worker.sessions.values() if session._running is not None]  # type: ignore[attr-defined]
         for task in (*tasks, *pushes):

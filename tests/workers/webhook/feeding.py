@@ -20,6 +20,7 @@ from projections.kernel.sizes import MIB
 from projections.log.reader import head, read
 from projections.log.transactions import writes
 from tests.support.feeding import do
+from workers.kernel.log_reader import Selection
 from workers.webhook.callbacks.fanout import CallbackFanout
 from workers.webhook.fanout import NotificationFanout
 
@@ -46,7 +47,7 @@ class Fed:
         together = list(writes(records))
         for start in range(0, len(together), writes_at_once):
             batch = [record for write in together[start : start + writes_at_once] for record in write]
-            wanted = [record for record in batch if record.kind in self.fanout.kinds]
+            wanted = [record for record in batch if Selection(self.fanout.topics).selects(record.topic)]
             await self.take(wanted)
             self.at = batch[-1].position
 

@@ -8,7 +8,7 @@ by a consumer group, because the checkpoint and its fencing are in PostgreSQL an
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
@@ -25,7 +25,7 @@ from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.refusals import translate_errors
 from workers.adapters.kafka.topic_reader import HINT_EVERY, MOST_WAITING, TopicReader
-from workers.adapters.kafka.topics import Topics
+from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.kernel.feed import LIMIT, Batch
 from workers.kernel.log_feed import LogFeed
 from workers.relay import relay_name
@@ -40,7 +40,7 @@ _CHECK: Final = 5.0
 
 
 class KafkaFeed:
-    """Reads from Kafka. `past` reads from the log what the topics no longer contain. `group` is the consumer group whose offsets
+    """Reads from Kafka. `past` reads from the log what the topics no longer contain. `groups` are the consumer groups whose offsets
     are committed, so that Kafka's own tools show the lag; the product does not read them."""
 
     reads_log_since: Final = None
@@ -53,8 +53,7 @@ class KafkaFeed:
         database: Database,
         past: LogFeed,
         kinds: Collection[str],
-        shards: int = 1,
-        group: str | None = None,
+        groups: Collection[str] = (),
         hint_every: float = HINT_EVERY,
         most_waiting: int = MOST_WAITING,
     ) -> None:
@@ -63,8 +62,7 @@ class KafkaFeed:
         self._database = database
         self._past = past
         self._kinds = kinds
-        self._shards = shards
-        self._group = group
+        self._groups = groups
         self._hint_every = hint_every
         self._most_waiting = most_waiting
         self._thread: ClientThread | None = None
@@ -75,8 +73,8 @@ class KafkaFeed:
         self._past_until = 0
         """The position up to which the log is read, because the topics no longer contain all of it."""
 
-    async def fetch(self, after: Mapping[int, int], *, limit: int = LIMIT) -> Batch:
-        if min(after.values()) < self._past_until:
+    async def fetch(self, after: int, *, limit: int = LIMIT) -> Batch:
+        if after < self._past_until:
             return await self._past.fetch(after, limit=limit)
         try:
             reading = self._reading
@@ -90,8 +88,8 @@ class KafkaFeed:
             self._give_up()
             raise
 
-    async def holds(self, after: Mapping[int, int]) -> bool:
-        """Return True if the brokers return the content of the topics, and the topics are filled up to these positions."""
+    async def holds(self, after: int) -> bool:
+        """Return True if the brokers return the content of the topics, and the topics are filled up to this position."""
         try:
             reading, _ = await self._open(after)
             await self._in_thread(reading.poll)
@@ -100,36 +98,36 @@ class KafkaFeed:
         except BaseException:
             self._give_up()
             raise
-        return relayed >= min(after.values())
+        return relayed >= after
 
     async def close(self) -> None:
         self._past_until = 0
         self._give_up()
 
-    async def _seek(self, after: Mapping[int, int], limit: int) -> Batch:
+    async def _seek(self, after: int, limit: int) -> Batch:
         """Find the position in the topics. Pages that they no longer contain are read from the log."""
         _, complete = await self._open(after)
-        start, relayed = min(after.values()), await self._relayed()
-        if complete or start >= relayed:
-            return Batch((), start)
+        relayed = await self._relayed()
+        if complete or after >= relayed:
+            return Batch((), after)
         self._give_up()
         self._past_until = relayed
         return await self._past.fetch(after, limit=limit)
 
-    async def _open(self, after: Mapping[int, int]) -> tuple[TopicReader, bool]:
-        """Return a reader of the topics from these positions on, and True if the topics still contain all records from there."""
+    async def _open(self, after: int) -> tuple[TopicReader, bool]:
+        """Return a reader of the topics from this position on, and True if the topics still contain all records from there."""
         self._give_up()
         self._relay = relay_name(await cluster_id(self._connection))
         self._checked = time.monotonic()
         self._timeline = now = await timeline(self._database)
-        moment = await self._moment(min(after.values()))
-        reading = self._reading = TopicReader(self._partitions(after), after=after, shards=self._shards, timeline=now)
+        moment = await self._moment(after)
+        reading = self._reading = TopicReader(self._partitions, after=after, timeline=now)
         reading.hint_every, reading.most_waiting = self._hint_every, self._most_waiting
-        return reading, await self._in_thread(partial(reading.seek, self._connection, moment=moment, group=self._group))
+        return reading, await self._in_thread(partial(reading.seek, self._connection, moment=moment, groups=self._groups))
 
-    def _partitions(self, after: Mapping[int, int]) -> list[TopicPartition]:
-        numbers = self._topics.partitions(after.keys(), of=self._shards)
-        return [TopicPartition(self._topics.of(kind), number) for kind in sorted(self._kinds) for number in numbers]
+    @property
+    def _partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self._topics.of(kind), number) for kind in sorted(self._kinds) for number in range(PARTITIONS)]
 
     async def _relayed(self) -> int:
         """Return the position up to which the relay has filled the topics, in the epoch for which they are read."""
@@ -186,7 +184,7 @@ class KafkaBroker:
     connection: KafkaConnection
     database: Database
 
-    def feed(self, kinds: frozenset[str], *, past: LogFeed, consumer: str | None) -> KafkaFeed:
+    def feed(self, kinds: frozenset[str], *, past: LogFeed, consumers: Collection[str]) -> KafkaFeed:
         topics = Topics()
-        group = None if consumer is None else topics.group(consumer)
-        return KafkaFeed(self.connection, topics, database=self.database, past=past, kinds=kinds, group=group)
+        groups = [topics.group(consumer) for consumer in consumers]
+        return KafkaFeed(self.connection, topics, database=self.database, past=past, kinds=kinds, groups=groups)

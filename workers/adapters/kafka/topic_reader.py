@@ -5,15 +5,16 @@ from __future__ import annotations
 import heapq
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from domain.kernel.errors import Unavailable
-from projections.consumers.leases import shard_of
 from projections.consumers.timeline import Timeline
 from projections.log.reader import LoggedEvent
 from projections.log.transactions import command_id
@@ -42,38 +43,40 @@ class _Waiting:
 
 
 class TopicReader:
-    """Reads the topics for one assignment. Every method runs in the feed's thread, except `continues` and `take`, which run between
+    """Reads the topics after one position. Every method runs in the feed's thread, except `continues` and `take`, which run between
     the others."""
 
-    def __init__(self, partitions: list[TopicPartition], *, after: Mapping[int, int], shards: int, timeline: Timeline) -> None:
+    def __init__(self, partitions: list[TopicPartition], *, after: int, timeline: Timeline) -> None:
         self._partitions = partitions
-        self._after = dict(after)
-        self._shards = shards
         self._timeline = timeline
-        self._through = min(after.values())
+        self._through = after
         self._complete = dict.fromkeys(partitions, self._through)
         self._order: list[int] = []
         self._waiting: dict[int, _Waiting] = {}
         self._bytes = 0
         self.most_waiting = MOST_WAITING
-        self._group: str | None = None
+        self._groups: Collection[str] = ()
         self.hint_every = HINT_EVERY
         self._hinted = time.monotonic()
         self._consumer: Any = None
+        self._connection: KafkaConnection | None = None
+        self._admin: Any = None
+        """A client that commits offsets for several groups, which none of them has joined."""
         self._ends: Any = None
         """A consumer that requests only the ends of partitions. A broker answers the requests of a connection in order, so on the
         connection of the other consumer this request would wait until there is something to read."""
 
-    def continues(self, after: Mapping[int, int]) -> bool:
-        """Return True if the caller has processed everything that was returned to it, and has the same shards."""
-        return after.keys() == self._after.keys() and all(max(self._after[s], self._through) == p for s, p in after.items())
+    def continues(self, after: int) -> bool:
+        """Return True if the caller has processed everything that was returned to it."""
+        return after == self._through
 
-    def seek(self, connection: KafkaConnection, *, moment: int, group: str | None) -> bool:
+    def seek(self, connection: KafkaConnection, *, moment: int, groups: Collection[str] = ()) -> bool:
         """Go to the first record that is not older than `moment`. Return True if the topics still contain all later records."""
-        self._group = group
+        self._groups = groups
+        self._connection = connection
         self._consumer = _consumer(
             connection,
-            group_id=group,
+            group_id=None,
             max_poll_records=2 * LIMIT,
             fetch_max_wait_ms=int(_IDLE * 1000),
             max_partition_fetch_bytes=256 * 1024,  # partitions are read in turns: this is how far one may be ahead
@@ -153,26 +156,33 @@ class TopicReader:
                 break
             del self._waiting[heapq.heappop(self._order)]
             self._bytes -= len(event.state)
-            if event.position > self._after[shard_of(event.key, self._shards)]:
-                records.append(event)
-                left_out += not event.state
+            records.append(event)
+            left_out += not event.state
         self._through = through
         return Batch(records, through)
 
     def _hint(self) -> None:
-        """Commit the offsets of processed records every few seconds. This does not wait, and nothing depends on it."""
-        if self._group is None or time.monotonic() - self._hinted < self.hint_every:
+        """Commit the offsets of processed records every few seconds. Nothing depends on it."""
+        if not self._groups or time.monotonic() - self._hinted < self.hint_every:
             return
         self._hinted = time.monotonic()
         offsets = {partition: self._consumer.position(partition) for partition in self._partitions}
         for record in self._waiting.values():
             offsets[record.partition] = min(offsets[record.partition], record.offset)
-        self._consumer.commit_async({p: OffsetAndMetadata(offset, "", -1) for p, offset in offsets.items()})
+        committed = {p: OffsetAndMetadata(offset, "", -1) for p, offset in offsets.items()}
+        with suppress(KafkaError):
+            if self._admin is None:
+                assert self._connection is not None
+                self._admin = KafkaAdminClient(**self._connection.arguments)
+            for group in self._groups:
+                self._admin.alter_group_offsets(group, committed)
 
     def close(self) -> None:
         for consumer in (self._consumer, self._ends):
             if consumer is not None:
                 consumer.close(autocommit=False, timeout_ms=1000)
+        if self._admin is not None:
+            self._admin.close()
 
 
 def _consumer(connection: KafkaConnection, **more: Any) -> Any:

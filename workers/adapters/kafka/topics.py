@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from projections.consumers.leases import shard_of
@@ -28,9 +27,3 @@ class Topics:
 
     def partition(self, key: str) -> int:
         return shard_of(key, PARTITIONS)
-
-    def partitions(self, shards: Collection[int], *, of: int) -> Sequence[int]:
-        """Return the partitions of these shards of a consumer that has `of` shards. `of` must divide the number of partitions."""
-        if PARTITIONS % of:
-            raise ValueError(f"a consumer of Kafka has 1, 2, 4 or {PARTITIONS} shards, not {of}")
-        return [partition for partition in range(PARTITIONS) if partition % of in shards]

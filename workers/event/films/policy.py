@@ -105,7 +105,7 @@ class FilmOrders(OrderHandler):
     """Orders for stops of Events, and for changes of Events whose films playlists wait for."""
 
     CONSUMER: ClassVar[str] = CONSUMER
-    kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND, Composition.KIND})
+    topics: ClassVar[frozenset[str]] = _CHANGES | {SourcesAwaited.TOPIC}
 
     def __init__(self, streams: Streams, compositions: CompositionLookup, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
         super().__init__(streams, mapper=mapper, wake=wake)

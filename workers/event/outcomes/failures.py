@@ -17,7 +17,6 @@ from psycopg.rows import TupleRow
 from domain.asset import events as asset
 from domain.asset.aggregate import Asset
 from domain.composition import events as composition
-from domain.composition.aggregate import Composition
 from domain.event import events as media_event
 from domain.event.aggregate import MediaEvent
 from domain.event.values import FAILED, QualityVerdict, Trigger, VodJob, VodJobEnd, VodWorkflow
@@ -95,18 +94,15 @@ _READ: Final[Mapping[str, Callable[[Any, Any], _Failure | None]]] = {
     provision.Provisioned.TOPIC: _of_partial,
     provision.ReleaseEnded.TOPIC: _of_release,
 }
-_TOPICS: Final = {
-    *_READ,
-    media_event.StateChanged.TOPIC,
-    media_event.VodJobEnded.TOPIC,
-    composition.GenerationFailed.TOPIC,
-}
+_TOPICS: Final = frozenset(
+    {*_READ, media_event.StateChanged.TOPIC, media_event.VodJobEnded.TOPIC, composition.GenerationFailed.TOPIC}
+)
 
 
 class FailureNotes:
     """The handler that writes the entries to `logbook`."""
 
-    kinds: Final = frozenset({Asset.KIND, Composition.KIND, MediaEvent.KIND, ProvisionInfo.KIND, Publication.KIND})
+    topics: Final = _TOPICS
 
     def __init__(self, streams: Streams, logbook: Logbook, *, mapper: EventMapper) -> None:
         self._streams = streams
@@ -118,7 +114,7 @@ class FailureNotes:
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[Note] | None:
         notes = []
-        for write in writes([record for record in records if record.topic in _TOPICS]):
+        for write in writes(records):
             read = [(record, self._read(record)) for record in write]
             for record, event in read:
                 failure = await self._failure(record, event, same_write=[other for _, other in read])
@@ -159,7 +155,7 @@ class FailureNotes:
         return (await self._streams.as_of({record.stream}, record.position)).get(record.stream)
 
     def _read(self, record: LoggedEvent) -> DomainEvent:
-        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+        return record.decoded(self._mapper)
 
 
 def _of_job(record: LoggedEvent, job: VodJob, same_write: Sequence[DomainEvent]) -> _Failure | None:

@@ -72,7 +72,7 @@ class OutcomeOrders(OrderHandler):
     are the same at every position of the log."""
 
     CONSUMER: ClassVar[str] = CONSUMER
-    kinds: ClassVar[frozenset[str]] = frozenset({Job.KIND})
+    topics: ClassVar[frozenset[str]] = TOPICS
 
     def __init__(self, streams: Streams, *, mapper: EventMapper, wake: Callable[[], None], most: int = _WITHOUT_OWNER) -> None:
         super().__init__(streams, mapper=mapper, wake=wake)
@@ -83,7 +83,7 @@ class OutcomeOrders(OrderHandler):
         self._without_owner.clear()
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
-        read = [(record, self._read(record)) for record in records if record.topic in TOPICS]
+        read = [(record, self._read(record)) for record in records]
         for record, event in read:
             if isinstance(event, Accepted) and event.submission.owner is None:
                 self._note_ownerless(record.stream)

@@ -52,7 +52,7 @@ class EncodingOrders(OrderHandler):
     """Orders for Events that go on the air, or are forced to stop."""
 
     CONSUMER: ClassVar[str] = CONSUMER
-    kinds: ClassVar[frozenset[str]] = frozenset({MediaEvent.KIND})
+    topics: ClassVar[frozenset[str]] = _TOPICS | {events.ChannelAssigned.TOPIC}
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
         relevant = [(record, kind) for record in records if record.topic in _TOPICS and (kind := order_kind(self._read(record)))]

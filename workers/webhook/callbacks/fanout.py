@@ -99,7 +99,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
     process."""
 
     source = DeliverySource.CALLBACKS
-    kinds: Final = frozenset({Job.KIND, ProvisionInfo.KIND, Publication.KIND})
+    topics: Final = frozenset({Job.KIND, ProvisionInfo.KIND, *NOTED})
 
     def __init__(
         self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], most: int = 16 * MIB

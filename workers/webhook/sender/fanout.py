@@ -88,4 +88,4 @@ class DeliveryFanout(Generic[M]):
         return False
 
     def _read(self, record: LoggedEvent) -> DomainEvent:
-        return self._mapper.read(record.topic, stream=record.stream, version=record.version, state=record.state)
+        return record.decoded(self._mapper)

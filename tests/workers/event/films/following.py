@@ -32,7 +32,7 @@ async def fed(inner: Core, *, after: int = 0) -> None:
     """Feed the log to the handler, as the consumer does."""
     queries = CompositionQueries(inner.database)
     handler = FilmOrders(inner.streams, queries, mapper=EventMapper(inner.catalogue), wake=lambda: None)
-    records = [entry for entry in await read(inner.database, after, limit=100_000) if entry.kind in handler.kinds]
+    records = [entry for entry in await read(inner.database, after, limit=100_000) if entry.topic in handler.topics]
     effects = await handler.prepare(records) if records else None
     if effects is not None:
         async with inner.database.connection() as connection, connection.transaction():

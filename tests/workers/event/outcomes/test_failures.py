@@ -199,7 +199,7 @@ def handler(inner: Core) -> FailureNotes:
 
 async def fed(inner: Core, notes: FailureNotes) -> None:
     """Feed the whole log to the handler, as the consumer does."""
-    records = [record for record in await read(inner.database, 0, limit=100_000) if record.kind in notes.kinds]
+    records = [record for record in await read(inner.database, 0, limit=100_000) if record.topic in notes.topics]
     effects = await notes.prepare(records)
     if effects is not None:
         async with inner.database.connection() as connection, connection.transaction():

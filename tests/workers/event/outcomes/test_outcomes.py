@@ -37,7 +37,7 @@ async def fed(inner: Core, orders: OutcomeOrders, *, writes_at_once: int = 1000)
     together = list(writes(await read(inner.database, 0, limit=100_000)))
     for start in range(0, len(together), writes_at_once):
         batch = [record for write in together[start : start + writes_at_once] for record in write]
-        effects = await orders.prepare(records) if (records := [entry for entry in batch if entry.kind in orders.kinds]) else None
+        effects = await orders.prepare(records) if (records := [entry for entry in batch if entry.topic in orders.topics]) else None
         if effects is not None:
             async with inner.database.connection() as connection, connection.transaction():
                 await orders.write(connection, effects)

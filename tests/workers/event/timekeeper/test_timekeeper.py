@@ -23,10 +23,11 @@ from projections.log.log_watcher import LogWatcher
 from tests.projections.log.helpers import Wire, appenders, log_locked, rows, terminate
 from tests.support.clock import HandClock
 from tests.support.feeding import do
+from tests.workers.consumed import log_reader
 from tests.workers.event.timekeeper.keeping import Keeping
 from tests.workers.webhook.sender.sending import until
 from workers.event.timekeeper import CHANGES_TIMES, Rests
-from workers.kernel.wakeups import POLL, LogSignal, Waker, WakeupHub
+from workers.kernel.wakeups import POLL, Waker, WakeupHub
 
 PRE_LIVE, UNPUBLISHED, PUBLISHED = EventState.PRE_LIVE, EventState.LIVE_UNPUBLISHED, EventState.LIVE_PUBLISHED
 STOPPED = EventState.STOPPED
@@ -124,12 +125,12 @@ class OnlyWoken(Waker):
 
 
 async def test_the_log_wakes_the_timekeeper(keeping: Keeping) -> None:
-    database, waker = keeping.core.database, OnlyWoken()
-    log_watcher = LogWatcher(database)
-    wakeups = WakeupHub(LogSignal(database, log_watcher, kinds=["event"], topics=CHANGES_TIMES))
-    wakeups.follow(lambda streams: waker.wake() if streams else None)
+    log_watcher = LogWatcher(keeping.core.database)
+    reader = log_reader(keeping.core, log_watcher)
+    waker = OnlyWoken()
+    WakeupHub(reader, CHANGES_TIMES).follow(lambda _: waker.wake())
     await log_watcher.start()
-    await wakeups.start()
+    await reader.start()
     async with keeping.timekeeper(waker=waker):
         for number in range(1, 6):
             await keeping.plan(number, start=-1)
@@ -143,7 +144,7 @@ async def test_the_log_wakes_the_timekeeper(keeping: Keeping) -> None:
         await keeping.reached(UNPUBLISHED, *range(1, 9))
         await keeping.change(8, scheduled_end=keeping.seconds(-1))
         await keeping.reached(STOPPED, 8)
-    await wakeups.stop()
+    await reader.stop()
     await log_watcher.stop()
 
 

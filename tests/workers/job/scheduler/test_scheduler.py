@@ -18,9 +18,10 @@ from projections.log.log_watcher import LogWatcher
 from tests.projections.job.jobs_made import update
 from tests.projections.log.helpers import Wire, appenders, log_locked, rows, terminate
 from tests.support.clock import HandClock
+from tests.workers.consumed import log_reader
 from tests.workers.job.scheduler.scheduling import Scheduling
 from tests.workers.webhook.sender.sending import until
-from workers.kernel.wakeups import LogSignal, Waker, WakeupHub
+from workers.kernel.wakeups import Waker, WakeupHub
 
 HOUR = 3600.0
 instant = TypeAdapter(Instant).validate_python
@@ -63,14 +64,15 @@ async def test_a_changed_time_counts(keeping: Scheduling) -> None:
 async def test_the_log_wakes_the_scheduler(keeping: Scheduling) -> None:
     database = keeping.core.database
     log_watcher = LogWatcher(database)
-    wake = WakeupHub(LogSignal(database, log_watcher, kinds=["job"]))
+    reader = log_reader(keeping.core, log_watcher)
+    wake = WakeupHub(reader, ["job"])
     await log_watcher.start()
-    await wake.start()
+    await reader.start()
     async with keeping.scheduler(waker=wake.waker()):
         for number in range(1, 6):
             await keeping.accept(number, within=0.001)
             await keeping.queued(*range(1, number + 1))
-    await wake.stop()
+    await reader.stop()
     await log_watcher.stop()
 
 

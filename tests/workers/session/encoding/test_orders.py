@@ -45,7 +45,7 @@ async def fed(inner: Core, *, at_once: int = 1000) -> None:
     handler = EncodingOrders(inner.streams, mapper=EventMapper(inner.catalogue), wake=lambda: None)
     together = list(writes(await read(inner.database, 0, limit=100_000)))
     for start in range(0, len(together), at_once):
-        batch = [entry for write in together[start : start + at_once] for entry in write if entry.kind in handler.kinds]
+        batch = [entry for write in together[start : start + at_once] for entry in write if entry.topic in handler.topics]
         effects = await handler.prepare(batch) if batch else None
         if effects is not None:
             async with inner.database.connection() as connection, connection.transaction():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import Any
 from uuid import UUID, uuid4
 
 from api.wiring.catalogue import RECORDS, notified
@@ -19,10 +18,11 @@ from tests.api.media.webhook.callbacks_given import add_callback
 from tests.projections.rows_read import counting
 from tests.support.clock import NOON, HandClock
 from tests.support.feeding import as_superuser, do, event
+from tests.workers.consumed import log_reader
 from tests.workers.webhook.callbacks.jobs_given import complete
 from tests.workers.webhook.sender.sending import Receiver, Sending
 from workers.kernel.consumer import Consumer
-from workers.kernel.log_feed import LogFeed
+from workers.kernel.worker import Worker
 from workers.webhook.callbacks.fanout import CallbackFanout
 from workers.webhook.callbacks.removal import CONSUMER, CallbackRemoval
 from workers.webhook.fanout import NotificationFanout
@@ -54,8 +54,8 @@ def fill(url: str, callbacks: int) -> None:
     )
 
 
-def consumers(inner: Core, watcher: LogWatcher) -> tuple[Consumer[Any], Consumer[Any]]:
-    """Return the consumers of one process."""
+def consumers(inner: Core, watcher: LogWatcher) -> tuple[Worker, ...]:
+    """Return the reader and the consumers of one process."""
     mapper, records = EventMapper(inner.catalogue), RecordQueries(inner.database, RECORDS)
     notifications = NotificationFanout(inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda: None)
     notices = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
@@ -63,12 +63,11 @@ def consumers(inner: Core, watcher: LogWatcher) -> tuple[Consumer[Any], Consumer
     def leases(name: str) -> ShardLeases:
         return ShardLeases(inner.database, name, shards=1, member=uuid4(), host="test")
 
-    def feed(kinds: frozenset[str]) -> LogFeed:
-        return LogFeed(inner.database, watcher, kinds=kinds)
-
+    reader = log_reader(inner, watcher)
     return (
-        Consumer(inner.database, leases("webhooks"), feed=feed(notifications.kinds), handler=notifications),
-        Consumer(inner.database, leases(CONSUMER), feed=feed(notices.kinds), handler=notices),
+        reader,
+        Consumer(inner.database, leases("webhooks"), feed=reader.feed(notifications.topics), handler=notifications),
+        Consumer(inner.database, leases(CONSUMER), feed=reader.feed(notices.topics), handler=notices),
     )
 
 
