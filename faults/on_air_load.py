@@ -170,12 +170,11 @@ class AirLoad:
         await asyncio.sleep(self._dice.uniform(2, 8))
 
     async def _two(self, channel: str) -> None:
-        """Start two Events on one channel. The second gets the channel when it is started again, after the first has left it."""
+        """Start two Events on one channel. The one that is refused the channel gets it after the other one has left it."""
         first, second = await self._event(channel), await self._event(channel)
         await asyncio.gather(self._put(first, _UNPUBLISHED), self._put(second, _UNPUBLISHED))
         await self._on_air()
         await self._put(first, STOPPED)
-        await self._put(second, _PUBLISHED)
         await self._on_air()
         await self._put(second, STOPPED)
 

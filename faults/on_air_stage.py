@@ -37,7 +37,7 @@ _PROC: Final = Path("/proc")
 class AirStage(Stage):
     """A stage with encoders. Its ffmpeg has a separate path, which distinguishes its processes from others on this machine."""
 
-    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "timekeeper": EACH, "encoding": EACH, "sessions": EACH, "prober": EACH}
+    WORKERS: ClassVar[Mapping[str, int]] = {"relay": EACH, "timekeeper": EACH, "sessions": EACH, "prober": EACH}
 
     def __init__(self, folder: Path, *, kafka: bool, dice: random.Random, servers: Servers = Servers.ALONE) -> None:
         super().__init__(folder, kafka=kafka, dice=dice, servers=servers)

@@ -198,12 +198,18 @@ def _numbers(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
 
 
 def _orders(evidence: Evidence, limits: Limits) -> Iterator[tuple[Kind, str]]:
-    """Yield missed orders. An order is fulfilled by the Event's hold of the channel, and excused by another's."""
+    """Yield missed orders. An order is fulfilled by a hold of the channel that begins in time after the order, or after the other
+    Events that were on the air on the channel have left it."""
     for order in evidence.log.orders:
-        until = _extended(evidence, order.at, limits.start)
+        holds = [hold for hold in evidence.log.holds if hold.channel == order.channel]
+        free = order.at
+        for hold in holds:
+            if hold.event != order.event and hold.overlaps(free, free + limits.start):
+                free = max(free, hold.until)
+        until = _extended(evidence, free, limits.start)
         if min(order.until, evidence.over) < until:
             continue
-        if not any(hold.channel == order.channel and hold.overlaps(order.at, until) for hold in evidence.log.holds):
+        if not any(hold.overlaps(free, until) for hold in holds):
             yield Kind.MISSED, f"the Event {order.event} was to start on {order.channel}, which was free, and did not"
 
 

@@ -41,7 +41,7 @@ _COLUMNS: Final = (
 
 
 class PlayoutStage(AirStage):
-    WORKERS: ClassVar[Mapping[str, int]] = {"encoding": EACH, "sessions": EACH}
+    WORKERS: ClassVar[Mapping[str, int]] = {"sessions": EACH}
 
     def __init__(self, folder: Path, *, dice: random.Random) -> None:
         super().__init__(folder, kafka=False, dice=dice)

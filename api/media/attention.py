@@ -127,6 +127,10 @@ def _events(figures: HealthFigures) -> Iterator[Attention]:
         if count:
             verb = "is" if count == 1 else "are"
             yield _look("events", f"{_count(count, 'Event')} {verb} late for the scheduled action “{action}”.")
+    if count := figures.overlapping_events:
+        verb = "starts" if count == 1 else "start"
+        text = f"{_count(count, 'Event')} {verb} within a day while another Event uses the same channel."
+        yield _look("events", text, "medialedger events list")
     if silent := figures.points.get("not_receiving", 0):
         receive = "receives" if silent == 1 else "receive"
         yield _fault("points", f"{_count(silent, 'publishing point')} of live Events {receive} nothing.")

@@ -104,6 +104,10 @@ class HealthFigures(Wire):
     jobs: JobsState = Field(description="Jobs and steps that have not ended.")
     deliveries: DeliveriesState = Field(description="Deliveries that have not ended.")
     events_due: dict[str, int] = Field(description="Events that the schedule should have started or stopped, by action.")
+    overlapping_events: int = Field(
+        description="Events that the schedule starts within a day while another Event is scheduled or live on their channel. "
+        "At most 1,000 are counted."
+    )
     points: dict[str, int] = Field(description="Publishing points of live Events by their last reported state.")
     sessions: list[SessionCount] = Field(description="Sessions by kind and state.")
     unreadable_secrets: int = Field(description="Secrets encrypted with a master key that the product no longer has.")

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final
 
@@ -40,6 +40,7 @@ from projections.audit.integrity import verified
 from projections.audit.unsealed_events import Unsealed
 from projections.consumers.queries import ConsumerQueries
 from projections.event.due_events import DueEvents
+from projections.event.queries import EventQueries
 from projections.job.backlog import JobBacklogQueries
 from projections.kernel.database.database import Database
 from projections.kernel.schema.builds import living
@@ -57,6 +58,7 @@ FRESH: Final = 1.0
 """Seconds for which one reading answers all callers."""
 SAMPLE_EVERY: Final = 60.0
 SAMPLES: Final = 60
+MOST_OVERLAPPING: Final = 1_000
 
 
 class HealthSample(Wire):
@@ -89,6 +91,7 @@ class OverviewQueries:
     consumers: ConsumerQueries
     deliveries: DeliveryQueries
     due: DueEvents
+    events: EventQueries
     jobs: JobBacklogQueries
     points: PointStates
     records: RecordQueries
@@ -155,8 +158,9 @@ class Overview:
     async def _all(self) -> HealthOverview:
         lists = self._from.database.lists
         version, size = await lists.row(SERVER) or ("", 0)
+        now = self._clock()
         read = HealthOverview(
-            at=self._clock(),
+            at=now,
             attention=[],
             quiet=Quiet.of(await self._from.records.find(QuietRecord, QuietRecord.ONLY_KEY)),
             database=DatabaseState(version=version.partition(" ")[0], bytes=size),
@@ -171,6 +175,7 @@ class Overview:
             jobs=await self._jobs(),
             deliveries=await self._deliveries(),
             events_due=await self._from.due.counts(),
+            overlapping_events=await self._from.events.overlapped(now, until=now + timedelta(days=1), limit=MOST_OVERLAPPING),
             points=await self._from.points.counts(),
             sessions=[SessionCount(kind=kind, state=state, count=n) for kind, state, n, _ in await self._from.sessions.counts()],
             unreadable_secrets=await unreadable_secrets(lists),

@@ -500,6 +500,7 @@ def overview(database: Database, directories: Directories, *, clock: Clock) -> O
     from projections.audit.unsealed_events import Unsealed
     from projections.consumers.queries import ConsumerQueries
     from projections.event.due_events import DueEvents
+    from projections.event.queries import EventQueries
     from projections.job.backlog import JobBacklogQueries
     from projections.publishing_point.own_points import LostRecordings
     from projections.session.store import SessionQueries
@@ -514,6 +515,7 @@ def overview(database: Database, directories: Directories, *, clock: Clock) -> O
         ConsumerQueries(database),
         DeliveryQueries(database),
         due=DueEvents(lists),
+        events=EventQueries(database),
         jobs=JobBacklogQueries(lists),
         points=PointStates(database),
         records=RecordQueries(database, (Quiet,)),

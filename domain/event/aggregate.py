@@ -19,6 +19,7 @@ from domain.event.values import (
     ON_DEMAND,
     STREAMING,
     AudioInput,
+    ChannelUse,
     Encoding,
     EventDetails,
     EventState,
@@ -100,8 +101,11 @@ class MediaEvent(AggregateRoot):
                 self._trigger(facet, at=at, **changed)
 
     @decision
-    def change_state(self, at: datetime, /, state: EventState, *, trigger: Trigger) -> None:
-        """Change to any state, and set the times of docs/reference/api/events.md. The same state changes nothing."""
+    def change_state(self, at: datetime, /, state: EventState, *, trigger: Trigger, channel: ChannelUse | None = None) -> None:
+        """Change to any state, and set the times of docs/reference/api/events.md. The same state changes nothing.
+
+        `channel` is the channel with encoders that a plan has found for a start. The Event takes it in the same append, or records
+        that another Event is on the air on it."""
         self._must_exist()
         if state == self.details.state:
             return
@@ -113,17 +117,22 @@ class MediaEvent(AggregateRoot):
             trigger=trigger,
             **self.details.times_of(state, at=max(at, self.modified_on)),
         )
-        if state is EventState.STOPPED and trigger in ENCODER_TRIGGERS:
-            self._go_off_air(at=at)
+        if trigger in ENCODER_TRIGGERS:
+            if state is EventState.STOPPED:
+                self._go_off_air(at=at)
+            elif state in LIVE and channel is not None:
+                self._go_on_air(channel, order=self.version, at=at)
 
     @decision
-    def start_on_schedule(self, at: datetime, /, scheduled_start: datetime, *, scheduled_end: datetime | None) -> None:
+    def start_on_schedule(
+        self, at: datetime, /, scheduled_start: datetime, *, scheduled_end: datetime | None, channel: ChannelUse | None = None
+    ) -> None:
         """Go live if the Event still waits for this start and still ends at this time. The caller has checked that the time has
         come."""
         details = self.details
         if scheduled_start == details.auto_start_at and scheduled_end == details.scheduled_end:
             state = EventState.LIVE_PUBLISHED if details.auto_publish else EventState.LIVE_UNPUBLISHED
-            self.change_state(at, state, trigger=Trigger.SCHEDULE)
+            self.change_state(at, state, trigger=Trigger.SCHEDULE, channel=channel)
 
     @decision
     def end_on_schedule(self, at: datetime, /, scheduled_end: datetime) -> None:
@@ -477,8 +486,10 @@ class MediaEvent(AggregateRoot):
         self.details.__dict__.update(facts)
 
     def _when_state_changed(self, event: events.StateChanged) -> None:
-        """Remember which times of the schedule are over. An Event that goes live after its scheduled end is meant to stay live."""
-        self._follow(event)
+        """Remember which times of the schedule are over. An Event that goes live after its scheduled end is meant to stay live. A
+        new start, or another state than live, ends the wait for a channel."""
+        if event.state not in LIVE or event.trigger in ENCODER_TRIGGERS:
+            self._stop_waiting()
         details = self.details
         if event.trigger is Trigger.SCHEDULE and event.state in LIVE:
             details.started_for = details.scheduled_start
@@ -489,11 +500,11 @@ class MediaEvent(AggregateRoot):
 
     def _when_force_stopped(self, event: events.ForceStopped) -> None:
         self.details.state = EventState.STOPPED
-        self._cancel_encoder_order()
+        self._stop_waiting()
 
     def _when_deleted(self, event: events.EventDeleted) -> None:
         self.details.date_deleted = event.timestamp
-        self._cancel_encoder_order()
+        self._stop_waiting()
 
     def _when_restored(self, event: events.EventRestored) -> None:
         self.details.date_deleted = None
@@ -519,15 +530,10 @@ class MediaEvent(AggregateRoot):
         return self._encoding.channel_id is not None or self.details.vod_job is not None
 
     @decision
-    def take_channel(self, at: datetime, /, channel_id: UUID, *, order: int) -> None:
-        """Go on the air on this channel, as requested by the state change of version `order`. Nothing changes if this was done
-        already, or is no longer wanted. If the Event is still on the air on its former channel, that channel is released."""
-        encoding = self._encoding
-        if not encoding.wanted or order <= encoding.order or self.details.date_deleted or channel_id != self.details.channel_id:
-            return
-        if encoding.channel_id != channel_id:
-            self._go_off_air(at=at)
-            self._trigger(events.ChannelTaken, at=at, channel_id=channel_id, order=order)
+    def take_channel(self, at: datetime, /) -> None:
+        """Go on the air on the channel that the Event waits for, because another Event was on the air on it."""
+        if (channel_id := self.details.awaited_channel_id) is not None:
+            self._go_on_air(ChannelUse(channel_id), order=self._encoding.order, at=at)
 
     @decision
     def release_channel(self, at: datetime, /, channel_id: UUID) -> None:
@@ -567,20 +573,29 @@ class MediaEvent(AggregateRoot):
     def _encoding(self) -> Encoding:
         return self.details.encoding or _NO_ENCODING
 
+    def _go_on_air(self, channel: ChannelUse, *, order: int, at: datetime) -> None:
+        """Take the channel, as requested by the state change of version `order`, or record that another Event has it. If the Event
+        is still on the air on a former channel, that one is released when it takes this one."""
+        if channel.id != self.details.channel_id:
+            raise PlanOutdated(self.KIND, self.key)
+        if channel.id == self._encoding.channel_id:
+            return
+        if channel.holder is not None:
+            self._trigger(events.ChannelRefused, at=at, channel_id=channel.id, holder=channel.holder, order=order)
+            return
+        self._go_off_air(at=at)
+        self._trigger(events.ChannelTaken, at=at, channel_id=channel.id, order=order)
+
     def _go_off_air(self, *, at: datetime) -> None:
         """Release the channel in the append that stops the encoder, so that it is free for the next Event at once."""
         if (channel_id := self._encoding.channel_id) is not None:
             self._trigger(events.ChannelReleased, at=at, channel_id=channel_id)
 
-    def _follow(self, event: events.StateChanged) -> None:
-        if event.trigger in ENCODER_TRIGGERS:
-            if event.state in LIVE:
-                self._encode(wanted=True)
-            elif event.state is EventState.STOPPED:
-                self._cancel_encoder_order()
+    def _when_channel_refused(self, event: events.ChannelRefused) -> None:
+        self._encode(order=event.order, waits_for=event.channel_id)
 
     def _when_channel_taken(self, event: events.ChannelTaken) -> None:
-        self._encode(order=event.order, channel_id=event.channel_id, version=event.originator_version)
+        self._encode(order=event.order, channel_id=event.channel_id, version=event.originator_version, waits_for=None)
 
     def _when_channel_released(self, event: events.ChannelReleased) -> None:
         self._encode(channel_id=None, version=0)
@@ -597,9 +612,9 @@ class MediaEvent(AggregateRoot):
     def _encode(self, **facts: Any) -> None:
         self.details.encoding = self._encoding.model_copy(update=facts)
 
-    def _cancel_encoder_order(self) -> None:
-        if self.details.encoding is not None:
-            self._encode(wanted=False)
+    def _stop_waiting(self) -> None:
+        if self._encoding.waits_for is not None:
+            self._encode(waits_for=None)
 
     def claims(self) -> frozenset[Claim]:
         channel_id = self.details.on_air_channel_id

@@ -192,6 +192,17 @@ class ChannelTaken(EncodingEvent):
     order: int
 
 
+class ChannelRefused(EncodingEvent):
+    """Another Event, `holder`, is on the air on the channel. The Event waits until the channel is free. `order` as in
+    `ChannelTaken`."""
+
+    TOPIC: ClassVar[str] = "event.channel_refused"
+
+    channel_id: UUID
+    holder: UUID
+    order: int
+
+
 class ChannelReleased(EncodingEvent):
     """The Event is no longer on the air."""
 
@@ -321,6 +332,7 @@ EVENTS: tuple[type[DomainEvent], ...] = (
     VodFileChanged,
     QualityMeasured,
     ChannelTaken,
+    ChannelRefused,
     ChannelReleased,
     EncoderStarted,
     EncoderStopped,

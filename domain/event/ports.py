@@ -28,12 +28,6 @@ class EventRow:
         return cls(UUID(event.key), event.shown_version, event.details, event.created_on, event.shown_on)
 
 
-class OnAirLookup(Protocol):
-    """Finds the Event that is on the air on a channel."""
-
-    async def on_air(self, channel_id: UUID) -> EventRow | None: ...
-
-
 class EventLookup(Protocol):
     """Finds Events that are not deleted."""
 
@@ -42,6 +36,12 @@ class EventLookup(Protocol):
     async def by_reference(self, reference_id: str) -> EventRow | None:
         """Return the newest Event with this reference id."""
         ...
+
+
+class OnAirLookup(EventLookup, Protocol):
+    """Finds single Events, and the Event that is on the air on a channel."""
+
+    async def on_air(self, channel_id: UUID) -> EventRow | None: ...
 
 
 class EventDetailsLookup(EventLookup, Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any, Self
@@ -218,20 +219,28 @@ class AudioInput(BaseModel):
     language: str = ""
 
 
-class Encoding(BaseModel):
-    """The ordered state of an Event's encoder, and the session that carries it out.
+@dataclass(frozen=True, slots=True)
+class ChannelUse:
+    """A channel with encoders, and the other Event that is on the air on it."""
 
-    `wanted` says that an operator or the schedule started the Event and did not stop it. `order` is the version of the last state
-    change that was followed. While the Event is on the air, `channel_id` is its channel, and `version` the version of the event
-    that took it. `session` is the number of the last session that was started, `running` says that it still runs.
+    id: UUID
+    holder: UUID | None = None
+
+
+class Encoding(BaseModel):
+    """The channel that an Event is on the air on or waits for, and the session of its encoders.
+
+    `order` is the version of the last state change that requested the channel. While the Event is on the air, `channel_id` is its
+    channel, and `version` the version of the event that took it. While another Event is on the air on the channel, `waits_for` is
+    the channel. `session` is the number of the last session that was started, `running` says that it still runs.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    wanted: bool = False
     order: int = 0
     channel_id: UUID | None = None
     version: int = 0
+    waits_for: UUID | None = None
     session: int = 0
     running: bool = False
 
@@ -303,6 +312,12 @@ class EventDetails(Particulars, Capture):
     def on_air_channel_id(self) -> UUID | None:
         """The channel that this Event is on the air on, with a running encoder."""
         return None if self.encoding is None else self.encoding.channel_id
+
+    @property
+    def awaited_channel_id(self) -> UUID | None:
+        """The channel that the Event takes as soon as no other Event is on the air on it."""
+        waits_for = None if self.encoding is None else self.encoding.waits_for
+        return waits_for if waits_for == self.channel_id and self.date_deleted is None else None
 
     @property
     def display_start(self) -> datetime | None:

@@ -1,5 +1,5 @@
-"""Queries of the timekeeper: Events to start or stop by the schedule, infrastructure to provision or terminate, and films of
-playlists to compose.
+"""Queries of the timekeeper: Events to start or stop by the schedule, Events whose channel is free again, infrastructure to
+provision or terminate, and films of playlists to compose.
 
 The database's clock decides what is due, so that all timekeepers agree.
 """
@@ -11,8 +11,6 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from domain.event.aggregate import MediaEvent
-from domain.kernel.command import Command
 from projections.event.view import AUTO_PROVISION_WINDOW, AUTO_START_WINDOW
 from projections.kernel.database.arrays import texts
 from projections.kernel.database.database import Pool
@@ -21,6 +19,8 @@ AT_ONCE: Final = 200
 """The most Events of each action that are read in one round; the next round follows at once."""
 MOST_COUNTED: Final = 10_000
 START: Final = "start"
+TAKE: Final = "take"
+"""An Event was refused its channel, which is free now."""
 STOP: Final = "stop"
 PROVISION: Final = "provision"
 TERMINATE: Final = "terminate"
@@ -61,7 +61,17 @@ FROM (
     FROM (SELECT id, version, event_id, live_stream_start {_WAITING} <= {_NOW}) AS c LEFT JOIN event_view AS e ON e.id = event_id
 ) AS found
 WHERE attempt <> ALL(%(resting)s) ORDER BY live_stream_start LIMIT {AT_ONCE})"""
-_DUE: Final = "UNION ALL".join((*map(_due, _TIMES), _COMPOSE))
+_WAIT_FOR_A_FREE_CHANNEL: Final = f"""
+FROM event_view AS waiting
+WHERE awaited_channel_id IS NOT NULL AND (scheduled_end IS NULL OR scheduled_end > {_NOW})
+AND NOT EXISTS (SELECT FROM event_view AS holder WHERE holder.on_air_channel_id = waiting.awaited_channel_id)"""
+_TAKE: Final = f"""
+(SELECT id, '{TAKE}', date_modified, scheduled_end, 0::float8, attempt FROM (
+    SELECT DISTINCT ON (awaited_channel_id) id, date_modified, scheduled_end, concat_ws(' ', '{TAKE}', id, version) AS attempt
+    {_WAIT_FOR_A_FREE_CHANNEL} ORDER BY awaited_channel_id, scheduled_start DESC NULLS LAST, id
+) AS found WHERE attempt <> ALL(%(resting)s) LIMIT {AT_ONCE})"""
+"""Of the Events that wait for one channel, the one with the latest scheduled start takes it. Nothing is late about it."""
+_DUE: Final = "UNION ALL".join((*map(_due, _TIMES), _TAKE, _COMPOSE))
 _FOLLOWING: Final = " UNION ALL ".join(
     (
         *(f"(SELECT {time} AS instant FROM event_view WHERE {time} > {_NOW} ORDER BY {time} LIMIT 1)" for time in _TIMES.values()),
@@ -71,7 +81,10 @@ _FOLLOWING: Final = " UNION ALL ".join(
 _NEXT: Final = f"""
 SELECT extract(epoch FROM min(instant) - coalesce(%(at)s::timestamptz, clock_timestamp()))::float8 FROM ({_FOLLOWING}) AS following
 """
-_COUNTED: Final = {action: f"FROM event_view WHERE {_is_due(action)}" for action in _TIMES} | {COMPOSE: f"{_WAITING} <= {_NOW}"}
+_COUNTED: Final = {action: f"FROM event_view WHERE {_is_due(action)}" for action in _TIMES} | {
+    TAKE: _WAIT_FOR_A_FREE_CHANNEL,
+    COMPOSE: f"{_WAITING} <= {_NOW}",
+}
 _COUNTS: Final = "SELECT " + ", ".join(
     f"(SELECT count(*) FROM (SELECT {rows_due} LIMIT {MOST_COUNTED}) AS {action})" for action, rows_due in _COUNTED.items()
 )
@@ -86,13 +99,6 @@ class DueEvent(NamedTuple):
     scheduled_end: datetime | None
     late: float
     attempt: str
-
-    @property
-    def command(self) -> Command[MediaEvent]:
-        """The command that starts or stops the Event."""
-        if self.action == START:
-            return MediaEvent.start_on_schedule.on(self.key, self.due, scheduled_end=self.scheduled_end)
-        return MediaEvent.end_on_schedule.on(self.key, self.due)
 
 
 class DueEvents:

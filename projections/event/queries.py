@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -58,6 +58,24 @@ WHERE NOT deleted AND start_due_at < %s AND (scheduled_end IS NULL OR scheduled_
 _NOT_STOPPED = f"""
 SELECT id, scheduled_end FROM event_view
 WHERE NOT deleted AND state IN ({STREAMING_STATES}) AND scheduled_end < %s ORDER BY scheduled_end, id LIMIT %s
+"""
+_BEGIN = "coalesce(auto_start_at, scheduled_start, '-infinity')"
+_USE_A_CHANNEL = f"NOT deleted AND (auto_start_at IS NOT NULL OR state IN ({STREAMING_STATES}))"
+"""Events that the schedule is going to put on the air, or that are live."""
+_OVERLAPPING = f"""
+SELECT id, coalesce(auto_start_at, scheduled_start), scheduled_end FROM event_view
+WHERE channel_id = %(channel)s AND id <> %(without)s AND {_USE_A_CHANNEL}
+AND {_BEGIN} < coalesce(%(end)s, 'infinity'::timestamptz) AND coalesce(scheduled_end, 'infinity') > %(start)s
+ORDER BY 2 NULLS FIRST, id LIMIT %(limit)s
+"""
+_OVERLAPPED = f"""
+SELECT count(*) FROM (
+    SELECT FROM event_view AS e WHERE auto_start_at BETWEEN %(now)s AND %(until)s AND channel_id IS NOT NULL AND EXISTS (
+        SELECT FROM event_view AS o
+        WHERE o.channel_id = e.channel_id AND o.id <> e.id AND {_USE_A_CHANNEL}
+        AND {_BEGIN} < coalesce(e.scheduled_end, 'infinity') AND coalesce(o.scheduled_end, 'infinity') > e.auto_start_at
+    ) LIMIT %(limit)s
+) AS overlapped
 """
 _NOT_PROVISIONED = """
 SELECT id, provision_due_at FROM event_view WHERE NOT deleted AND provision_due_at < %s ORDER BY provision_due_at, id LIMIT %s
@@ -116,6 +134,21 @@ class EventQueries:
         """Return the Event that holds this channel; None if there is none."""
         row = await self._database.row(_COLUMNS + "WHERE on_air_channel_id = %s", (channel_id,))
         return _row(row) if row else None
+
+    async def overlapping(
+        self, channel_id: UUID, start: datetime, *, end: datetime | None, without: UUID, limit: int
+    ) -> list[tuple[UUID, datetime | None, datetime | None]]:
+        """Return other Events on the channel that the schedule starts, or that are live, in this time: their ids, starts and ends,
+        the earliest first. `end` None means that the time has no end."""
+        parameters = {"channel": channel_id, "start": start, "end": end, "without": without, "limit": limit}
+        rows = await self._database.rows(_OVERLAPPING, parameters)
+        return [(key, begin and begin.astimezone(UTC), over and over.astimezone(UTC)) for key, begin, over in rows]
+
+    async def overlapped(self, now: datetime, *, until: datetime, limit: int) -> int:
+        """Return the number of Events that the schedule starts in this time, while it starts another Event on their channel or
+        one is live there. At most `limit` are counted."""
+        ((count,),) = await self._database.lists.rows(_OVERLAPPED, {"now": now, "until": until, "limit": limit})
+        return int(count)
 
     async def _latest(self, column: LiteralString, value: str) -> EventRow | None:
         row = await self._database.row(_COLUMNS + f"WHERE {column} = %s AND NOT deleted" + _LATEST, (value,))

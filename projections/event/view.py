@@ -47,7 +47,7 @@ def document(details: EventDetails) -> str:
 
 EVENT_VIEW = View[MediaEvent](
     name="event_view",
-    version=6,
+    version=7,
     kinds=(MediaEvent.KIND,),
     columns=(
         Column("id", "uuid", lambda event: event.key, wire_type="text"),
@@ -82,6 +82,7 @@ EVENT_VIEW = View[MediaEvent](
         Column("auto_terminate_at", "timestamptz", lambda event: event.details.auto_terminate_at),
         Column("on_air_channel_id", "uuid", lambda event: event.details.on_air_channel_id),
         Column("on_air_version", "bigint", lambda event: _on_air_version(event.details)),
+        Column("awaited_channel_id", "uuid", lambda event: event.details.awaited_channel_id),
         Column("search_text", "text", lambda event: search_text(event.key, event.details)),
         Column("document", "text", lambda event: document(event.details)),
     ),
@@ -113,6 +114,7 @@ EVENT_VIEW = View[MediaEvent](
         "auto_provision_window": f"{{table}} USING gist ({AUTO_PROVISION_WINDOW}) WHERE auto_provision_at IS NOT NULL",
         "auto_terminate": "{table} (auto_terminate_at) WHERE auto_terminate_at IS NOT NULL",
         "on_air": "{table} (on_air_channel_id) WHERE on_air_channel_id IS NOT NULL",
+        "awaited": "{table} (awaited_channel_id) WHERE awaited_channel_id IS NOT NULL",
     },
     tallies=(
         Tally("all"),

@@ -65,7 +65,7 @@ def test_what_reads_no_log_has_no_lag(product: Product, key: str) -> None:
         answer = httpx.get(f"{product.address}/api/consumer/", headers={"API-KEY": key}, timeout=30, verify=False)
         return {consumer["name"]: consumer["lag"] for consumer in answer.json()}
 
-    reads_log = {"callback", "encoding", "failures", "films", "outcomes", "search", "syndication", "webhooks"}
+    reads_log = {"callback", "failures", "films", "outcomes", "search", "syndication", "webhooks"}
     reads_no_log = {"controller", "deliveries", "prober", "provisioner", "pushes", "scheduler", "sealer", "sessions"}
     reads_no_log |= {"timekeeper", "windows_capture", "work"}
     until(lambda: lag_by_consumer().keys() >= reads_log | reads_no_log)

@@ -20,7 +20,7 @@ from tests.support.engine import once
 from tests.support.feeding import configured, do, event, record
 from tests.support.product import Product, Products
 from tests.support.receiver import Receiver, receiving
-from tests.support.sessions import until
+from tests.support.sessions import go_live, until
 from workers.session.worker import LEASE
 
 MAIN = UUID(int=101)
@@ -42,7 +42,7 @@ async def two_workers(inner: Core, started: Products, database_url: str, tmp_pat
     made = [
         started.start(
             tmp_path / name,
-            "workers encoding sessions",
+            "workers sessions",
             database_url=database_url,
             master_key_file=str(key),
             media_root=str(tmp_path / "media"),
@@ -65,7 +65,7 @@ async def on_air(inner: Core, receiver: Receiver) -> UUID:
     encoder = {"name": "enc-1", "type": "ffmpeg", "encoderSpecific": SMALL, "streamingServer": server}
     await record(inner, Channel, MAIN.int, **configured("main", json.dumps({"encoders": [encoder]})))
     key = await event(inner, 1, channel_id=MAIN)
-    await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
+    await go_live(inner, key)
     await until(lambda: receiver.media("a"), seconds=120)
     return key
 

@@ -126,10 +126,12 @@ def test_only_the_database_excuses_a_late_stop_and_no_longer_than_it_is_away() -
     assert message == "restarted: c0 was sent to 4 times up to 7.0 s after the stop at 330.0, about Kafka outage"
 
 
-def test_the_event_on_air_excuses_another_event() -> None:
+@pytest.mark.parametrize(("stopped", "wrong"), [(150, {}), (205, {}), (250, {Kind.MISSED: 1})])
+def test_an_event_that_waits_takes_the_channel_when_it_is_free(stopped: float, wrong: dict[Kind, int]) -> None:
     world = World()
     world.order("other", 110)
-    assert world.wrong() == {}
+    world.say("other", STATE, at=stopped, state=4, trigger="operator")
+    assert world.wrong() == wrong
 
 
 def test_bytes_refused_by_a_point_are_not_late() -> None:

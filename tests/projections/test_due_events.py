@@ -22,7 +22,7 @@ from tests.support.feeding import do, event
 START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
 TICK = timedelta(microseconds=1)
 LIVE = EventState.LIVE_PUBLISHED
-NONE = dict.fromkeys((START, STOP, PROVISION, TERMINATE, COMPOSE), 0)
+NONE = dict.fromkeys((START, STOP, TAKE, PROVISION, TERMINATE, COMPOSE), 0)
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ async def planned(inner: Core, number: int, **changes: Any) -> UUID:
 async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, at: datetime, starts: bool) -> None:
     key = await planned(inner, 1)
     due_events = await DueEvents(inner.database).due(at=at)
-    assert [(row.key, row.command, row.action) for row in due_events] == [
-        (key, MediaEvent.start_on_schedule.on(key, START_AT, scheduled_end=END_AT), START)
-    ] * starts
+    assert [(row.key, row.due, row.scheduled_end, row.action) for row in due_events] == [(key, START_AT, END_AT, START)] * starts
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, START: int(starts)}
 
 
@@ -67,16 +65,14 @@ async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, a
 async def test_a_live_event_is_to_stop_from_its_end_on(inner: Core, at: datetime, stops: bool) -> None:
     key = await planned(inner, 1, state=LIVE)
     due_events = await DueEvents(inner.database).due(at=at)
-    assert [(row.key, row.command, row.action) for row in due_events] == [
-        (key, MediaEvent.end_on_schedule.on(key, END_AT), STOP)
-    ] * stops
+    assert [(row.key, row.due, row.action) for row in due_events] == [(key, END_AT, STOP)] * stops
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, STOP: int(stops)}
 
 
 async def test_without_an_end_it_is_to_start_for_ever(inner: Core) -> None:
     key = await planned(inner, 1, scheduled_end=None)
     [due_events] = await DueEvents(inner.database).due(at=START_AT + timedelta(days=3650))
-    assert due_events.command == MediaEvent.start_on_schedule.on(key, START_AT, scheduled_end=None)
+    assert (due_events.key, due_events.due, due_events.scheduled_end) == (key, START_AT, None)
     assert due_events.late == 3650 * 86_400
 
 

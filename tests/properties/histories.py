@@ -99,7 +99,7 @@ def _encoding_commands(key: UUID) -> st.SearchStrategy[Command[MediaEvent]]:
     sessions, versions = st.integers(1, 3), st.integers(1, 9)
     inputs = st.lists(st.builds(AudioInput, id=texts), max_size=2)
     return st.one_of(
-        st.builds(MediaEvent.take_channel.on, st.just(key), keys, order=versions),
+        st.builds(MediaEvent.take_channel.on, st.just(key)),
         st.builds(MediaEvent.release_channel.on, st.just(key), keys),
         st.builds(MediaEvent.record_encoder_start.on, st.just(key), sessions),
         st.builds(MediaEvent.record_encoder_stop.on, st.just(key), sessions, reason=texts),

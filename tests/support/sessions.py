@@ -12,12 +12,15 @@ from uuid import UUID, uuid4
 
 from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
+from domain.event.on_air_handlers import OnAirHandlers
 from domain.event.values import EventState, Trigger
+from domain.kernel.ports import Invocation
 from domain.record.kinds.channel import Channel
 from projections.consumers.leases import ShardLeases
 from projections.kernel.database.database import Database
 from projections.session.store import Drawn, SessionStore, Wanted, WantedQuery
 from tests.support.feeding import configured, do, event, record
+from tests.support.services import container
 from workers.kernel.wakeups import Waker
 from workers.session.kinds import CannotRun, SessionEnd, StartFailed
 from workers.session.session import SessionRetries
@@ -198,10 +201,17 @@ def channel_of(event_id: UUID) -> UUID:
     return UUID(int=1000 + event_id.int)
 
 
-async def go_live(inner: Core, key: UUID, *, channel: UUID | None = None) -> None:
-    """Put the Event on the air, as the consumer of states does."""
-    started = await do(inner, MediaEvent.change_state.on(key, LIVE, trigger=Trigger.OPERATOR))
-    await do(inner, MediaEvent.take_channel.on(key, channel or channel_of(key), order=started.version))
+async def go_live(inner: Core, key: UUID, state: EventState = LIVE) -> None:
+    """Start the Event as an operator does, so that it takes its channel."""
+    await on_air(inner).change_state(key, state, invocation=Invocation.by("test"))
+
+
+async def force_stop(inner: Core, key: UUID) -> None:
+    await on_air(inner).force_stop(key, invocation=Invocation.by("test"))
+
+
+def on_air(inner: Core) -> OnAirHandlers:
+    return container(inner).get(OnAirHandlers)
 
 
 async def stop(inner: Core, key: UUID) -> None:

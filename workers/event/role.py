@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.composition.handlers import CompositionHandlers
+from domain.event.on_air_handlers import OnAirHandlers
 from domain.kernel.ports import Executor, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
 from projections.event.due_events import DueEvents
@@ -21,6 +22,7 @@ def timekeeper(
     database: Database,
     *,
     executor: Executor,
+    on_air: OnAirHandlers,
     provisions: ProvisionHandlers,
     compositions: CompositionHandlers,
     notes: ServiceNotes,
@@ -29,6 +31,7 @@ def timekeeper(
     timekeeper = Timekeeper(
         DueEvents(database),
         executor,
+        on_air=on_air,
         provisions=provisions,
         compositions=compositions,
         notes=notes,

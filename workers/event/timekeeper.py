@@ -1,5 +1,5 @@
-"""The timekeeper: starts and stops Events, has their infrastructure provisioned and terminated, and films of their playlists made,
-when the schedule says so. See ADR 0052.
+"""The timekeeper: starts and stops Events, gives them channels that are free again, has their infrastructure provisioned and
+terminated, and has films of their playlists made, when the schedule says so. See ADR 0052.
 
 It sleeps until the next Event is due, until the log announces a change, or for a second at most. One member is active and the
 others stand by: if two were active at once, both would find the same Events, and each would still be started once only. If
@@ -18,12 +18,14 @@ from typing import ClassVar, Final
 from domain.composition.events import Composed
 from domain.composition.handlers import CompositionHandlers
 from domain.event import events
+from domain.event.aggregate import MediaEvent
+from domain.event.on_air_handlers import OnAirHandlers
 from domain.kernel.clock import iso
 from domain.kernel.errors import Conflict, NotFound, Refused, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
 from projections.consumers.leases import ShardLeases
-from projections.event.due_events import AT_ONCE, COMPOSE, PROVISION, TERMINATE, DueEvent, DueEvents
+from projections.event.due_events import AT_ONCE, COMPOSE, PROVISION, START, STOP, TAKE, TERMINATE, DueEvent, DueEvents
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import POLL, Waker
@@ -38,6 +40,8 @@ CHANGES_TIMES: Final = frozenset(
         events.ProvisioningPlanChanged,
         events.ProvisionStateChanged,
         events.StateChanged,
+        events.ChannelRefused,
+        events.ChannelReleased,
         events.EventRestored,
         Composed,
     )
@@ -58,6 +62,7 @@ class Timekeeper(LeasedWorker):
         due: DueEvents,
         executor: Executor,
         *,
+        on_air: OnAirHandlers,
         provisions: ProvisionHandlers,
         compositions: CompositionHandlers,
         notes: ServiceNotes,
@@ -68,6 +73,7 @@ class Timekeeper(LeasedWorker):
         super().__init__(leases, waker)
         self._due = due
         self._executor = executor
+        self._on_air = on_air
         self._provisions = provisions
         self._compositions = compositions
         self._notes = notes
@@ -134,18 +140,23 @@ class Timekeeper(LeasedWorker):
                 "the schedule could not %s the Event %s; trying again in %.0f s", due_event.action, due_event.key, seconds
             )
         else:
-            self._metrics.reached_time(due_event.action, late=due_event.late + time.monotonic() - asked)
+            if due_event.action != TAKE:  # no time has come
+                self._metrics.reached_time(due_event.action, late=due_event.late + time.monotonic() - asked)
 
     async def _order(self, due_event: DueEvent) -> None:
-        invocation = Invocation.by("system")
-        if due_event.action == PROVISION:
-            await self._provisions.provision_on_schedule(due_event.key, due_event.due, invocation=invocation)
+        invocation, key, due = Invocation.by("system"), due_event.key, due_event.due
+        if due_event.action == START:
+            await self._on_air.start_on_schedule(key, due, scheduled_end=due_event.scheduled_end, invocation=invocation)
+        elif due_event.action == STOP:
+            await self._executor.execute(MediaEvent.end_on_schedule.on(key, due), invocation=invocation)
+        elif due_event.action == TAKE:
+            await self._executor.execute(MediaEvent.take_channel.on(key), invocation=invocation)
+        elif due_event.action == PROVISION:
+            await self._provisions.provision_on_schedule(key, due, invocation=invocation)
         elif due_event.action == TERMINATE:
-            await self._provisions.terminate_on_schedule(due_event.key, due_event.due, invocation=invocation)
-        elif due_event.action == COMPOSE:
-            await self._compositions.generate_on_schedule(due_event.key, due_event.due, invocation=invocation)
+            await self._provisions.terminate_on_schedule(key, due, invocation=invocation)
         else:
-            await self._executor.execute(due_event.command, invocation=invocation)
+            await self._compositions.generate_on_schedule(key, due, invocation=invocation)
 
     async def _rest(self, due_event: DueEvent, refusal: Refused | NotFound | Conflict) -> None:
         """Postpone the attempt, and write a note once, as long as the Event stays as it is."""

@@ -83,8 +83,8 @@ def _worker_role(text: str) -> str:
 async def workers(settings: Settings, names: tuple[str, ...]) -> int:
     """Run all workers or the named roles, on the database of MEDIALEDGER_DATABASE_URL, or next to `medialedger up` of the same
     home: relay fills Kafka from the log, webhooks creates the deliveries of changes to Events, deliveries sends them;
-    timekeeper starts and stops Events and their infrastructure by their schedule;
-    encoding puts Events on the air on their channels, sessions runs the encoders for them;
+    timekeeper starts and stops Events and their infrastructure by their schedule, and gives Events channels that are free again;
+    sessions runs the encoders of Events that are on the air;
     prober asks the publishing points of live Events for their state;
     provisioning creates and removes infrastructure;
     scheduler queues jobs whose time has come, controller starts them, work and windows_capture run their steps;

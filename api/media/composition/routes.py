@@ -23,6 +23,7 @@ from api.media.composition.requests import (
     SetDrmRequest,
 )
 from api.media.composition.responses import ComposePlaylist
+from api.media.event.overlaps import overlap_warnings
 from domain.composition.aggregate import Composition
 from domain.composition.handlers import CompositionHandlers
 from domain.composition.row import CompositionRow
@@ -38,9 +39,9 @@ _TOO_MANY: Final = {429: "The client has reached its limit of waiting jobs; see 
 _NOT_STORED: Final = (("cache-control", "no-store"),)
 
 
-async def event_composed(request: Request, outcome: Outcome[Composition]) -> Response:
+async def event_composed(request: Request, outcome: Outcome[Composition], events: Service[EventQueries]) -> Response:
     event = str(outcome.aggregate.event_id)
-    return Response(event, 201, location=f"{MEDIA.prefix}/compose/{event}")
+    return Response(event, 201, location=f"{MEDIA.prefix}/compose/{event}", headers=await overlap_warnings(outcome, events))
 
 
 async def playlist_written(request: Request, outcome: Outcome[Composition]) -> Response:

@@ -57,10 +57,13 @@ class EventPresenter:
         self._points = points
         self._hosts = hosts
 
-    async def written(self, request: Request, outcome: Outcome[MediaEvent]) -> Response:
+    async def written(
+        self, request: Request, outcome: Outcome[MediaEvent], *, headers: tuple[tuple[str, str], ...] = ()
+    ) -> Response:
         """Return the response to a write: the Event as a GET shows it."""
         row = EventRow.of(outcome.aggregate)
-        return Response(await self.event(row, base_url=request.root_url, as_of=outcome.as_of), etag=row.version)
+        event = await self.event(row, base_url=request.root_url, as_of=outcome.as_of)
+        return Response(event, etag=row.version, headers=headers)
 
     async def event(self, row: EventRow, *, base_url: str, as_of: int | None) -> Event:
         return Event.of(row, await self._linked([row], as_of), base_url=base_url)

@@ -14,6 +14,7 @@ from api.kernel.auth import READ, WRITE
 from api.kernel.pages import PageQuery, ReferenceQuery
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
+from api.media.event.overlaps import overlap_warnings
 from api.media.event.patch import changes_of, patch_of
 from api.media.event.playback_requests import PlaybackQuery, PlaybackReferenceQuery
 from api.media.event.presenter import EventPresenter
@@ -31,7 +32,7 @@ from domain.event.aggregate import MediaEvent
 from domain.event.commands import AmendEvent, Replacement, flow_task
 from domain.event.deletion import EventDeletion
 from domain.event.handlers import EventHandlers
-from domain.event.values import Trigger
+from domain.event.on_air_handlers import OnAirHandlers
 from domain.kernel.errors import NotFound
 from domain.kernel.ports import Outcome
 from projections.event.filters import EventFilter
@@ -43,9 +44,11 @@ _FILTERS = EventListQuery.model_fields.keys() - PageQuery.model_fields.keys()
 routes = APIRouter(prefix="/api/event", tags=["Events"], route_class=MediaRoute)
 
 
-async def event_written(request: Request, outcome: Outcome[MediaEvent], presenter: Service[EventPresenter]) -> Response:
-    """Return the response of a route that writes an Event."""
-    return await presenter.written(request, outcome)
+async def event_written(
+    request: Request, outcome: Outcome[MediaEvent], presenter: Service[EventPresenter], events: Service[EventQueries]
+) -> Response:
+    """Return the response of a route that writes an Event, with a warning if it is scheduled at the same time as another Event."""
+    return await presenter.written(request, outcome, headers=await overlap_warnings(outcome, events))
 
 
 @routes.post("/", dependencies=[WRITE], response_model=Event)
@@ -93,19 +96,18 @@ async def add_flow_task(request: Request, body: AddFlowTaskRequest, executor: Se
 
 @routes.put("/forcestop/{id}", dependencies=[WRITE], response_model=Event)
 @rules(respond=event_written)
-async def force_stop_event(request: Request, id: UUID, executor: Service[CommandExecutor]) -> Outcome[MediaEvent]:
+async def force_stop_event(request: Request, id: UUID, on_air: Service[OnAirHandlers]) -> Outcome[MediaEvent]:
     """Stop an Event, whatever its state."""
-    return await executor.execute(MediaEvent.force_stop.on(id), invocation=request.invocation)
+    return await on_air.force_stop(id, invocation=request.invocation)
 
 
 @routes.put("/state/{id}", dependencies=[WRITE], response_model=Event)
 @rules(respond=event_written)
 async def change_event_state(
-    request: Request, id: UUID, body: ChangeEventStateRequest, executor: Service[CommandExecutor]
+    request: Request, id: UUID, body: ChangeEventStateRequest, on_air: Service[OnAirHandlers]
 ) -> Outcome[MediaEvent]:
     """Change the state of an Event. Any state may follow any other."""
-    command = MediaEvent.change_state.on(id, body.requested_state(), trigger=Trigger.OPERATOR)
-    return await executor.execute(command, invocation=request.invocation)
+    return await on_air.change_state(id, body.requested_state(), invocation=request.invocation)
 
 
 @routes.put("/flow/protection/{contentId}", dependencies=[WRITE], response_model=Event)

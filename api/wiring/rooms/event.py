@@ -9,11 +9,13 @@ from domain.event.deletion import EndingCompositions
 from domain.event.ports import EventDetailsLookup, EventLookup, OnAirLookup
 from projections.event.queries import EventQueries
 from projections.event.view import EVENT_VIEW
+from projections.kernel.schema.migrate import Migration
 
 EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),
     views=(EVENT_VIEW,),
+    migrations=(Migration.read("0069 starts take channels themselves", "event/no_encoding_consumer.sql"),),
     routes=("api.media.event.routes:routes", "api.media.event.counts:routes", "api.media.vod:routes"),
     services={
         EndingCompositions: CompositionHandlers,
@@ -25,8 +27,5 @@ EVENT = Room(
     notified="workers.webhook.notified.event:NOTIFIED",
     owners={MediaEvent.KIND: "domain.event.vod_jobs:vod_command"},
     followups={MediaEvent.KIND: "workers.asset.followups:FilmsFollow"},
-    worker_roles=(
-        WorkerRole("encoding", "workers.session.encoding.role:encoding"),
-        WorkerRole("timekeeper", "workers.event.role:timekeeper"),
-    ),
+    worker_roles=(WorkerRole("timekeeper", "workers.event.role:timekeeper"),),
 )

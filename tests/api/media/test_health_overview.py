@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import httpx
 
@@ -13,6 +16,7 @@ from api.media.health_overview import SAMPLES, Overview
 from api.wiring.core import Core
 from api.wiring.parts import Directories
 from api.wiring.providers import overview
+from domain.record.kinds.channel import Channel
 from projections.consumers.queries import ConsumerStatus
 from projections.job.queue import JobNumberSequence
 from tests.api.asking import add
@@ -20,6 +24,7 @@ from tests.api.engine.jobs_given import start
 from tests.api.serving import serving
 from tests.support.application import introduce
 from tests.support.engine import Engine
+from tests.support.feeding import event, record
 
 PATH = "/api/health/overview/"
 
@@ -93,3 +98,19 @@ async def test_samples_of_an_hour_are_kept_and_tell_what_was_recorded_between_th
     for _ in range(SAMPLES):
         await shown.sample()
     assert len((await shown.now()).history) == SAMPLES
+
+
+async def test_events_that_overlap_within_a_day_are_shown(inner: Core, database_url: str) -> None:
+    await record(inner, Channel, 101, name="main")
+    day = timedelta(days=1)
+    for number, after in ((1, day / 2), (2, day / 2 + timedelta(minutes=1)), (3, 2 * day), (4, 2 * day)):
+        times: dict[str, Any] = {
+            "scheduled_start": inner.clock() + after,
+            "scheduled_end": inner.clock() + after + timedelta(hours=1),
+        }
+        await event(inner, number, channel_id=UUID(int=101), auto_start=True, **times)
+    async with serving(inner, database_url, lambda _: {Overview: Seen(inner, {"home": 9})}) as http:
+        body = (await http.get(PATH)).json()
+    assert body["overlappingEvents"] == 2
+    [look] = [record for record in body["attention"] if record["about"] == "events"]
+    assert look["text"] == "2 Events start within a day while another Event uses the same channel."

@@ -9,10 +9,10 @@ import pytest
 
 from domain.event import events
 from domain.event.aggregate import MediaEvent
-from domain.event.values import AudioInput, EventState, Trigger
+from domain.event.values import AudioInput, ChannelUse, EventState, Trigger
 from domain.kernel.aggregate import Claim
 from domain.kernel.command import Command
-from domain.kernel.errors import NotFound
+from domain.kernel.errors import NotFound, PlanOutdated
 from tests.domain.event.events_given import HALL, KEY, PLAZA, an_event, moved, nothing
 from tests.domain.scenario import NOW, THEN, Fact, Scenario, fact
 
@@ -27,8 +27,20 @@ ENCODING = fact(events.EncoderStarted, session=SESSION)
 ENGLISH = AudioInput(id="a1", name="English", index=0, language="en")
 
 
-def take(order: int = 3, channel_id: UUID = HALL) -> Command[MediaEvent]:
-    return MediaEvent.take_channel.on(KEY, channel_id, order=order)
+TAKE = MediaEvent.take_channel.on(KEY)
+OTHER = UUID(int=9)
+REFUSED = fact(events.ChannelRefused, channel_id=HALL, holder=OTHER, order=3)
+
+
+def start(state: EventState = UNPUBLISHED, *, channel_id: UUID | None = HALL, holder: UUID | None = None) -> Command[MediaEvent]:
+    """The start by an operator, with the channel that a plan has found."""
+    channel = None if channel_id is None else ChannelUse(channel_id, holder)
+    return MediaEvent.change_state.on(KEY, state, trigger=Trigger.OPERATOR, channel=channel)
+
+
+def waiting(*since: Fact) -> Scenario[MediaEvent]:
+    """An Event that was started while another Event is on the air on its channel."""
+    return started(REFUSED, *since)
 
 
 def started(*since: Fact) -> Scenario[MediaEvent]:
@@ -48,58 +60,101 @@ def ends(**more: Any) -> dict[str, Any]:
     return {"actual_live_end": NOW, **more}
 
 
+LIVE_FROM_NOW = moved(PRE_LIVE, UNPUBLISHED, actual_live_start=NOW)
+
+
 class TestTaking:
-    def test_an_event_that_was_started_takes_its_channel(self) -> None:
-        event = started().when(take()).then(TAKEN)
+    def test_a_start_takes_the_channel_in_the_same_append(self) -> None:
+        event = an_event(ON_HALL).when(start()).then(LIVE_FROM_NOW, TAKEN)
         assert event.claims() == {Claim("channel.on_air", str(HALL), MediaEvent.stream(KEY))}
         assert event.details.on_air_channel_id == HALL
         assert event.details.encoding is not None
         assert event.details.encoding.version == 4
 
-    @pytest.mark.parametrize(
-        ("scenario", "command"),
-        [
-            (an_event(ON_HALL), take()),
-            (an_event(ON_HALL, went(PRE_LIVE, UNPUBLISHED, Trigger.METADATA)), take()),
-            (started(moved(UNPUBLISHED, STOPPED)), take()),
-            (started(fact(events.ForceStopped, previous=UNPUBLISHED)), take()),
-            (started(fact(events.EventDeleted)), take()),
-            (started(fact(events.EventDeleted), fact(events.EventRestored)), take()),
-            (started(), take(channel_id=PLAZA)),
-            (on_air(), take()),
-            (on_air(moved(UNPUBLISHED, PUBLISHED)), take(order=5)),
-            (on_air(RELEASED), take()),
-        ],
-        ids=[
-            "never started",
-            "live by metadata alone",
-            "stopped since",
-            "stopped by force since",
-            "deleted since",
-            "deleted and restored since",
-            "of another channel",
-            "repeated",
-            "live in public while it sends",
-            "repeated after the release",
-        ],
-    )
-    def test_an_order_that_is_out_of_date_changes_nothing(
-        self, scenario: Scenario[MediaEvent], command: Command[MediaEvent]
-    ) -> None:
-        scenario.when(command).then_nothing()
+    def test_the_schedule_takes_it_in_the_same_way(self) -> None:
+        history = (fact(events.Rescheduled, scheduled_start=THEN), fact(events.AutomationChanged, auto_start=True))
+        command = MediaEvent.start_on_schedule.on(KEY, THEN, scheduled_end=None, channel=ChannelUse(HALL))
+        taken = fact(events.ChannelTaken, channel_id=HALL, order=5)
+        an_event(ON_HALL, *history).when(command).then(went(PRE_LIVE, UNPUBLISHED, Trigger.SCHEDULE, actual_live_start=NOW), taken)
 
-    def test_the_next_order_takes_a_channel_that_was_released(self) -> None:
-        on_air(RELEASED, moved(UNPUBLISHED, PUBLISHED)).when(take(order=6)).then(
-            fact(events.ChannelTaken, channel_id=HALL, order=6)
+    def test_a_channel_without_encoders_is_not_taken(self) -> None:
+        an_event(ON_HALL).when(start(channel_id=None)).then(LIVE_FROM_NOW)
+
+    def test_a_plan_for_a_former_channel_is_made_again(self) -> None:
+        an_event(ON_HALL).when(start(channel_id=PLAZA)).then_refused(PlanOutdated)
+
+    @pytest.mark.parametrize("holder", [None, OTHER])
+    def test_an_event_that_is_on_the_air_keeps_its_channel(self, holder: UUID | None) -> None:
+        on_air().when(start(PUBLISHED, holder=holder)).then(
+            moved(UNPUBLISHED, PUBLISHED, actual_live_start=NOW, published_start=NOW)
+        )
+
+    def test_another_state_takes_no_channel(self) -> None:
+        an_event(ON_HALL).when(start(EventState.SUSPENDED)).then(moved(PRE_LIVE, EventState.SUSPENDED))
+
+    def test_the_next_start_takes_a_channel_that_was_released(self) -> None:
+        on_air(RELEASED).when(start(PUBLISHED)).then(
+            moved(UNPUBLISHED, PUBLISHED, actual_live_start=NOW, published_start=NOW),
+            fact(events.ChannelTaken, channel_id=HALL, order=6),
         )
 
     def test_the_former_channel_of_an_event_is_released_with_the_new_one_taken(self) -> None:
         """The state became STOPPED as metadata, which does not affect the encoder, so the Event could get another channel."""
         elsewhere = fact(events.ChannelAssigned, channel_id=PLAZA)
         stopped = went(UNPUBLISHED, STOPPED, Trigger.METADATA)
-        scenario = on_air(stopped, elsewhere, moved(STOPPED, UNPUBLISHED))
-        event = scenario.when(take(order=7, channel_id=PLAZA)).then(RELEASED, fact(events.ChannelTaken, channel_id=PLAZA, order=7))
+        taken = fact(events.ChannelTaken, channel_id=PLAZA, order=7)
+        scenario = on_air(stopped, elsewhere).when(start(channel_id=PLAZA))
+        event = scenario.then(moved(STOPPED, UNPUBLISHED, actual_live_start=NOW), RELEASED, taken)
         assert {claim.value for claim in event.claims()} == {str(PLAZA)}
+
+
+class TestWaiting:
+    def test_a_start_is_recorded_although_another_event_is_on_the_air(self) -> None:
+        event = an_event(ON_HALL).when(start(holder=OTHER)).then(LIVE_FROM_NOW, REFUSED)
+        assert event.claims() == frozenset()
+        assert event.details.awaited_channel_id == HALL
+
+    def test_it_takes_the_channel_when_it_is_free(self) -> None:
+        event = waiting().when(TAKE).then(TAKEN)
+        assert event.details.on_air_channel_id == HALL
+        assert event.details.awaited_channel_id is None
+
+    def test_a_further_start_is_refused_again(self) -> None:
+        again = fact(events.ChannelRefused, channel_id=HALL, holder=OTHER, order=5)
+        waiting().when(start(PUBLISHED, holder=OTHER)).then(
+            moved(UNPUBLISHED, PUBLISHED, actual_live_start=NOW, published_start=NOW), again
+        )
+
+    @pytest.mark.parametrize(
+        "since",
+        [
+            [moved(UNPUBLISHED, STOPPED)],
+            [went(UNPUBLISHED, EventState.SUSPENDED, Trigger.METADATA), went(EventState.SUSPENDED, UNPUBLISHED, Trigger.METADATA)],
+            [moved(UNPUBLISHED, PUBLISHED)],
+            [fact(events.ForceStopped, previous=UNPUBLISHED)],
+            [fact(events.EventDeleted)],
+            [fact(events.EventDeleted), fact(events.EventRestored)],
+            [fact(events.ChannelAssigned, channel_id=PLAZA)],
+            [TAKEN],
+            [TAKEN, RELEASED],
+        ],
+        ids=[
+            "stopped",
+            "in another state meanwhile",
+            "started while its channel has no encoders",
+            "stopped by force",
+            "deleted",
+            "restored",
+            "moved to another channel",
+            "on the air",
+            "taken off the air",
+        ],
+    )
+    def test_the_wait_ends(self, since: list[Fact]) -> None:
+        scenario = waiting(*since)
+        assert scenario.root is not None
+        assert scenario.root.details.awaited_channel_id is None
+        scenario.when(TAKE).then_nothing()
 
 
 class TestReleasing:
@@ -170,13 +225,13 @@ class TestSessions:
         [
             MediaEvent.record_encoder_start.on(KEY, SESSION),
             MediaEvent.record_encoder_failure.on(KEY, 4, session=None, reason="no encoder"),
-            MediaEvent.take_channel.on(KEY, HALL, order=3),
+            TAKE,
             MediaEvent.release_channel.on(KEY, HALL),
             MediaEvent.force_stop.on(KEY),
         ],
     )
     def test_none_of_it_moves_the_etag(self, command: Command[MediaEvent]) -> None:
-        scenario = started() if command == take() else on_air(moved(UNPUBLISHED, STOPPED))
+        scenario = waiting() if command == TAKE else on_air(moved(UNPUBLISHED, STOPPED))
         before = scenario.root
         event = scenario.when(command)
         assert event.refusal is None

@@ -352,7 +352,7 @@ async def test_the_host_of_a_point_is_that_which_is_provisioned_for_its_event(
     channel = await add_channel(http, configurationJson=configuration(url, resource="origin-1"))
     key = await event_with(http, document(key="k"), channelId=channel)
     other = str((await add(http, channelId=channel))["id"])
-    await go_live(inner, UUID(key), channel=UUID(channel))
+    await go_live(inner, UUID(key))
     await state(http, other, 2)
     async with running(prober(inner, outbound)):
         assert [point["url"] for point in await shown(http, key)] == [url]

@@ -61,7 +61,7 @@ class Stage:
         await event(self.inner, self.event.int, channel_id=CHANNEL, **values)
 
     async def on_air(self) -> None:
-        await go_live(self.inner, self.event, channel=CHANNEL)
+        await go_live(self.inner, self.event)
 
     async def off_air(self) -> None:
         await stop(self.inner, self.event)

@@ -269,9 +269,8 @@ async def test_a_start_that_does_not_end_is_cut_off_and_keeps_no_other_session(i
 async def test_two_events_follow_each_other_on_a_channel_without_an_overlap(inner: Core, world: World, single: Member) -> None:
     first = await an_event(inner, 1)
     second = await an_event(inner, 2, channel=1)
-    channel = channel_of(first)
     for times, key in enumerate((first, second) * 3, start=1):
-        await go_live(inner, key, channel=channel)
+        await go_live(inner, key)
         await until(world.has_reported("started", times))
         await stop(inner, key)
     await until(lambda: not single.worker.sessions)

@@ -19,20 +19,20 @@ from api.wiring.core import Core
 from domain.composition.aggregate import Composition
 from domain.composition.values import CompositionKind, Item, ItemType, Playlist
 from domain.event.aggregate import MediaEvent
-from domain.event.values import EventState, Trigger
+from domain.event.values import EventState
 from domain.record.kinds.channel import Channel
 from tests.contract.encoder.ffmpeg_stage import LOCAL, SMALL, children
 from tests.projections.log.helpers import rows
 from tests.support.engine import once, process
 from tests.support.feeding import configured, do, event, record
 from tests.support.receiver import Receiver, receiving
-from tests.support.sessions import until
+from tests.support.sessions import force_stop, go_live, stop, until
 from tests.support.sources.numbered_frames import film, numbers, probed
 
 Migrated = tuple[str, str | None]
 MAIN = UUID(int=101)
 LIVE, STOPPED = EventState.LIVE_UNPUBLISHED, EventState.STOPPED
-ROLES = ("encoding", "sessions")
+ROLES = ("timekeeper", "sessions")
 
 
 @pytest.fixture
@@ -65,21 +65,19 @@ async def stopped(inner: Core, key: UUID) -> None:
     await once(lambda: inner.database.rows(query, (MediaEvent.stream(key),)), seconds=120)
 
 
-async def test_a_change_of_state_puts_a_picture_on_the_air_and_another_takes_it_off(
+async def test_an_event_goes_on_the_air_and_the_next_one_when_its_channel_is_free(
     database_url: str, migrated: Migrated, tmp_path: Path, receiver: Receiver
 ) -> None:
     (tmp_path / "media").mkdir()
     async with process(database_url, migrated[1], media_root=tmp_path / "media", roles=ROLES, outbound_allow=LOCAL) as inner:
         first, second = await given(inner, receiver, 1, 2)
-        await do(inner, MediaEvent.change_state.on(first, LIVE, trigger=Trigger.OPERATOR))
+        await go_live(inner, first)
         await until(lambda: receiver.media("a") and receiver.media("b"), seconds=120)
-        await do(inner, MediaEvent.change_state.on(second, LIVE, trigger=Trigger.OPERATOR))
-        await do(inner, MediaEvent.change_state.on(first, STOPPED, trigger=Trigger.OPERATOR))
+        await go_live(inner, second, EventState.LIVE_PUBLISHED)
+        await stop(inner, first)
         await stopped(inner, first)
-        assert len(sessions(receiver)) == 1, "the second Event was not started"
-        await do(inner, MediaEvent.change_state.on(second, EventState.LIVE_PUBLISHED, trigger=Trigger.OPERATOR))
         await until(lambda: len(sessions(receiver)) == 2, seconds=120)
-        await do(inner, MediaEvent.force_stop.on(first))
+        await force_stop(inner, first)
         await stopped(inner, second)
         assert children("ffmpeg") == []
         before = len(receiver.taken)
@@ -116,7 +114,7 @@ async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_
             UUID(int=77), event_id=playing, kind=CompositionKind.ENCODER, playlist=playlist, client="admin"
         )
         await do(inner, compose)
-        await do(inner, MediaEvent.change_state.on(playing, LIVE, trigger=Trigger.OPERATOR))
+        await go_live(inner, playing)
         await until(lambda: len(receiver.media("a")) >= 4, seconds=120)
     [(index, at)] = rows(database_url, _ANCHOR)
     begun, restarted = at - index * 4.8, time.time()
@@ -124,7 +122,7 @@ async def test_the_playlist_of_an_event_goes_on_by_the_clock_when_its_worker_is_
         await until(lambda: len(sessions(receiver)) == 2, seconds=120)
         await once(lambda: inner.database.rows(_ITEM, ("1",)), seconds=120)
         await once(lambda: inner.database.rows(_NOTE, ("item 3 of the playlist",)), seconds=120)
-        await do(inner, MediaEvent.change_state.on(playing, STOPPED, trigger=Trigger.OPERATOR))
+        await stop(inner, playing)
         await stopped(inner, playing)
     (_, first), (shown, number) = (_first_picture(receiver, tmp_path, session=session) for session in sessions(receiver))
     assert first == 1

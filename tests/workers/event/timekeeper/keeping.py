@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
@@ -15,12 +15,14 @@ from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
 from domain.composition.handlers import CompositionHandlers, CompositionJobOwners
 from domain.event.commands import AddOrUpdateEvent
+from domain.event.on_air_handlers import OnAirHandlers
 from domain.event.values import EventState
 from domain.job.callbacks import JobCallbacks
 from domain.job.handlers import JobHandlers
 from domain.job.owners import OwnersOfRooms
 from domain.kernel.ids import new_id
 from domain.kernel.ports import Executor
+from domain.record.kinds.channel import Channel
 from projections.consumers.leases import ShardLeases
 from projections.event.due_events import DueEvents
 from projections.event.queries import EventQueries
@@ -32,13 +34,16 @@ from tests.api.media.webhook.callbacks_given import CIPHER
 from tests.domain.asset.memory_assets import AssetWorkflows
 from tests.projections.log.helpers import rows
 from tests.support.clock import HandClock
-from tests.support.feeding import do, event
+from tests.support.feeding import configured, do, event, record
 from tests.support.services import container
+from tests.support.sessions import go_live, stop
 from tests.workers.provision.provisioned import Provisioning
 from tests.workers.webhook.sender.sending import until
 from workers.event.timekeeper import Timekeeper
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import Waker
+
+CHANNEL: Final = UUID(int=101)
 
 
 def composition_handlers(core: Core) -> CompositionHandlers:
@@ -78,6 +83,22 @@ class Keeping:
         otherwise."""
         times = {"scheduled_start": self.seconds(start), "scheduled_end": self.seconds(end)}
         return await event(self.core, number, state=state, **{"auto_start": True, "auto_end": True, **times, **more})
+
+    async def channel(self) -> UUID:
+        """Return a channel with an encoder, which is created the first time."""
+        if not rows(self.url, "SELECT FROM record_view WHERE kind = 'channel' AND id = %s", str(CHANNEL)):
+            text = '{"encoders": [{"name": "enc-1", "type": "ffmpeg"}]}'
+            await record(self.core, Channel, CHANNEL.int, **configured("main", text))
+        return CHANNEL
+
+    async def start(self, number: int) -> None:
+        await go_live(self.core, UUID(int=number))
+
+    async def stop(self, number: int) -> None:
+        await stop(self.core, UUID(int=number))
+
+    def on_air(self) -> list[int]:
+        return [key.int for (key,) in rows(self.url, "SELECT id FROM event_view WHERE on_air_channel_id = %s", CHANNEL)]
 
     async def change(self, number: int, *, state: EventState | None = None, **changes: Any) -> None:
         await do(self.core, AddOrUpdateEvent(UUID(int=number), changes, state=state))
@@ -127,12 +148,16 @@ class Keeping:
     ) -> AsyncIterator[Timekeeper]:
         core = core or self.core
         leases = ShardLeases(core.database, "timekeeper", shards=1, member=new_id(), host="test", lease=lease, reads_log=False)
+        notes = Logbook(core.database, core.clock, machine="here")
         timekeeper = Timekeeper(
             due or DueEvents(core.database),
             executor or core.executor,
+            on_air=OnAirHandlers(
+                executor or core.executor, RecordQueries(core.database, RECORDS), events=EventQueries(core.database), notes=notes
+            ),
             provisions=Provisioning(core).handlers,
             compositions=composition_handlers(core),
-            notes=Logbook(core.database, core.clock, machine="here"),
+            notes=notes,
             leases=leases,
             waker=waker or Waker(),
             metrics=self.metrics,

@@ -15,6 +15,7 @@ from psycopg.conninfo import make_conninfo
 from api.wiring.core import core
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
+from domain.kernel.command import Command
 from domain.kernel.ports import Invocation
 from projections.event.due_events import AT_ONCE, DueEvent, DueEvents
 from projections.kernel.database.database import Database
@@ -228,7 +229,8 @@ class Broken(CommandExecutor):
         self.tries = 0
 
     async def execute(self, wanted: Any, *, invocation: Invocation) -> Any:
-        if wanted.key.int in self.broken:
+        commands = [wanted] if isinstance(wanted, Command) else (await wanted()).commands
+        if any(UUID(str(command.key)).int in self.broken for command in commands):
             self.tries += 1
             raise ValueError("cannot be read")
         return await self._inner.execute(wanted, invocation=invocation)
@@ -375,3 +377,45 @@ async def test_the_time_zone_of_the_database_makes_no_difference(
 async def _gone(database: Database) -> bool:
     """Let the lease expire."""
     return bool(await database.rows("SELECT FROM consumer_shards WHERE held_until < clock_timestamp()"))
+
+
+class TestFreeChannels:
+    """Events that wait for a channel take it as soon as it is free."""
+
+    async def test_the_event_with_the_latest_scheduled_start_takes_it(self, keeping: Keeping) -> None:
+        for number, start in ((1, -3 * HOUR), (2, -2 * HOUR), (3, -HOUR)):
+            await keeping.plan(number, start=start, auto_start=False, channel_id=await keeping.channel())
+            await keeping.start(number)
+        assert keeping.on_air() == [1]
+        async with keeping.timekeeper():
+            await keeping.stop(1)
+            await until(lambda: keeping.on_air() == [3], what="the third Event is on the air")
+            await keeping.stop(3)
+            await until(lambda: keeping.on_air() == [2], what="the second Event is on the air")
+
+    async def test_it_does_not_take_it_after_its_end(self, keeping: Keeping) -> None:
+        """The second Event is over; the third one is due, so the second one was examined."""
+        channel = await keeping.channel()
+        await keeping.plan(1, channel_id=channel)
+        await keeping.plan(2, end=HOUR, auto_end=False, channel_id=channel)
+        for number in (1, 2):
+            await keeping.start(number)
+        await keeping.change(2, scheduled_end=keeping.seconds(-1))
+        await keeping.stop(1)
+        await keeping.plan(3, start=-1)
+        async with keeping.timekeeper():
+            await keeping.reached(UNPUBLISHED, 2, 3)
+        assert keeping.on_air() == []
+
+    async def test_the_schedule_starts_an_event_whose_channel_is_in_use(self, keeping: Keeping) -> None:
+        channel = await keeping.channel()
+        await keeping.plan(1, channel_id=channel)
+        await keeping.start(1)
+        await keeping.plan(2, start=-1, end=HOUR, channel_id=channel)
+        async with keeping.timekeeper():
+            await keeping.reached(UNPUBLISHED, 1, 2)
+            assert keeping.on_air() == [1]
+            await keeping.stop(1)
+            await until(lambda: keeping.on_air() == [2], what="the second Event is on the air")
+        [(message,)] = rows(keeping.url, "SELECT message FROM logbook")
+        assert message.startswith(f"the encoder was not started: the Event {UUID(int=1)} (")
