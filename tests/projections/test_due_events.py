@@ -15,7 +15,7 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.events import Rescheduled
 from domain.event.values import EventState
 from domain.kernel.command import Command
-from projections.event.due_events import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TERMINATE, DueEvents
+from projections.event.due_events import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TAKE, TERMINATE, DueEvents
 from tests.support.clock import NOON, HandClock
 from tests.support.feeding import do, event
 
