@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,7 +12,11 @@ from typing import Any, ClassVar, Final, Self, get_args, get_origin
 from pydantic import AliasChoices, BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+# FastAPI ignores this warning while it makes the adapters of parameters. Models that defer their building cause it later.
+warnings.filterwarnings("ignore", category=UnsupportedFieldAttributeWarning)
 
 STRANGE: Final[ContextVar[list[str] | None]] = ContextVar("names of no field", default=None)
 """Collects the names that are no field of any model while a body is validated. Pydantic does not say where they stand."""
