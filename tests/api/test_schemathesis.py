@@ -57,6 +57,7 @@ EMPTY_VALUES = {
     "GET /api/event/{id}": "`streamSource=` is no source, which is no filter either",
     "GET /api/event/reference": "the same",
     "GET /api/event/external": "the same",
+    "GET /api/audit/events/": "`from=` and `order=` have no value, which is no filter and the default order",
     "GET /api/media/livepublication/transactionId/{transactionId}": "`targetFilter=` names no target, which is no filter",
     "GET /api/media/vodpublication/transactionId/{transactionId}": "the same",
     "GET /api/vodpublications/transactionId/{transactionId}": "the same",

@@ -102,5 +102,6 @@ async def test_totals_are_counts_during_and_after_any_traffic(
     await tallies.add_up()
     await Tallies(owner).forget()
     assert await differences(owner, filters) == []
-    counted = sum(bool(view.tallies) for view in views().all)
+    is_empty = not await owner.rows("SELECT FROM event_view LIMIT 1")
+    counted = 0 if is_empty else sum(bool(view.tallies) for view in views().all)
     assert await owner.rows("SELECT count(DISTINCT generation) FROM view_tally_progress") == [(counted,)]

@@ -101,6 +101,7 @@ async def test_a_worker_that_alone_is_cut_off_falls_silent_before_another_starts
         for key in events:
             await go_live(inner, key)
         await until(world.has_reported("started", len(events)))
+        await until(lambda: first_member.worker._assignment.alive == 2)
         await lost(link, how)
         await until(lambda: len(second_member.worker.sessions) == len(events))
         for key in events:

@@ -58,6 +58,7 @@ TABLE: list[tuple[str, dict[str, Any], EventChange]] = [
     ("event.vod_file_changed", {"vod_file": VodFile()}, NOTHING),
     ("event.quality_measured", {"quality": None}, NOTHING),
     ("event.channel_taken", {"channel_id": UUID(int=1), "order": 2}, NOTHING),
+    ("event.channel_refused", {"channel_id": UUID(int=1), "holder": UUID(int=2), "order": 2}, NOTHING),
     ("event.channel_released", {"channel_id": UUID(int=1)}, NOTHING),
     ("event.encoder_started", {"session": 7}, NOTHING),
     ("event.encoder_stopped", {"session": 7}, NOTHING),
