@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -30,6 +31,8 @@ NAME: Final = "floods"
 MEANING: Final = "large jobs and Events, lists without a key, unread responses, endless heads; memory and the time of /livez"
 MEMORY: Final = 512
 """The limit in MiB of all Python processes together."""
+PROCESSES: Final = str(max(len(os.sched_getaffinity(0)), 2))
+"""The number of processes that `medialedger up` runs by default: one of the workers, and one of the API for each further core."""
 PATIENCE: Final = 1.0
 """The number of seconds within which `/livez` must answer, on a machine that the floods share with the clients that cause them."""
 _KEY: Final = "an-admin-key-of-the-floods"
@@ -94,10 +97,14 @@ class Watch:
 
     @property
     def processor(self) -> tuple[float, float]:
-        """The seconds for which the process has had a processor, and for which it has waited for one, as on a machine with other
-        work."""
-        used, waited, _ = Path(f"/proc/{self._process}/schedstat").read_text().split()
-        return int(used) / 1e9, int(waited) / 1e9
+        """The seconds for which the processes have had a processor, and for which they have waited for one, as on a machine with
+        other work. A process that has ended meanwhile does not count."""
+        used, waited = 0, 0
+        for process in self._weighed():
+            with suppress(OSError):
+                part = Path(f"/proc/{process}/schedstat").read_text().split()
+                used, waited = used + int(part[0]), waited + int(part[1])
+        return used / 1e9, waited / 1e9
 
     def since(self) -> tuple[float, float]:
         """Return the same seconds, counted since `begin`."""
@@ -269,7 +276,9 @@ async def run_floods(folder: Path, *, effort: Effort) -> list[Flooded]:
     """Run one flood after another against one product, which keeps the data of the earlier floods."""
     results: list[Flooded] = []
     with products() as made:
-        product = await asyncio.to_thread(made.start(migrated_home(folder / "home"), admin_api_key=_KEY).until_ready)
+        product = await asyncio.to_thread(
+            made.start(migrated_home(folder / "home"), admin_api_key=_KEY, processes=PROCESSES).until_ready
+        )
         watch, clients = Watch(product.process.pid, product.address), Clients(product.address, effort)
 
         async def flood(name: str, act: Callable[[], Awaitable[None]]) -> None:

@@ -23,8 +23,10 @@ NARROW: Final = (375, 812)
 expect.set_options(timeout=60_000)  # the machine may be busy
 _THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _SETTLED: Final = (
-    "Promise.all(document.getAnimations().filter(one => one.effect.getTiming().iterations === 1).map(one => one.finished))"
+    "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))).then(() => Promise.all("
+    "document.getAnimations().filter(each => each.effect.getTiming().iterations === 1).map(each => each.finished)))"
 )
+"""A promise of a page that is drawn in its present theme, and whose animations have ended."""
 _OF_COLOURS: Final = ("color-contrast", "link-in-text-block")
 """Rules of axe whose answer a theme can change: themes differ in colours alone."""
 

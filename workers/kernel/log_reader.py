@@ -15,14 +15,13 @@ from typing import ClassVar, Final
 
 from projections.kernel.background_task import BackgroundTask
 from projections.kernel.database.database import Database
-from projections.kernel.sizes import MIB
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, head
 from projections.log.transactions import writes
 from workers.kernel.feed import LIMIT, Batch, Feed
-from workers.kernel.log_feed import LogFeed
+from workers.kernel.log_feed import MOST_BYTES, LogFeed
 
-_RETAINED: Final = 4 * MIB
+_RETAINED: Final = MOST_BYTES
 """The bytes of the latest pages that stay in memory, and the number of their records."""
 _RECORDS: Final = 4 * LIMIT
 _REST: Final = 0.01
@@ -102,15 +101,22 @@ class LogReader(BackgroundTask):
             await self._source.close()
 
     def after(self, position: int, selection: Selection, *, limit: int) -> Batch | None:
-        """Return the selected records after a position, as whole writes; None if the pages after it are not in memory."""
+        """Return the selected records after a position, as whole writes, and about as many bytes as a page has at most; None if the
+        pages after it are not in memory."""
         if self.position is None or (position < self.position and not (self._pages and self._pages[0].after <= position)):
             return None
         records: list[LoggedEvent] = []
+        size, through = 0, position
         for page in self._following(position):
             if selection.concerns(page):
-                records += [record for record in page.records if record.position > position and selection.selects(record.topic)]
+                further = [record for record in page.records if record.position > position and selection.selects(record.topic)]
+                size += sum(len(record.state) for record in further)
+                if records and size > MOST_BYTES:
+                    return Batch(records, through)
+                records += further
+            through = page.through
             if len(records) >= limit:
-                return _cut(records, limit, through=page.through)
+                return _cut(records, limit, through=through)
         return Batch(records, max(position, self.position))
 
     def _following(self, position: int) -> Sequence[Page]:
