@@ -30,7 +30,7 @@ from bench import crud_twin, trivial
 
 KEY = "bench-admin-key-0123456789"
 MASTER_KEY = b"a master key for benchmarks only"
-PLUGINS = str(Path(__file__).parents[1] / "tests" / "plugins")
+PLUGINS = str(Path(__file__).parents[1] / "tests" / "support" / "plugins")
 """The folder of workflows whose steps do nothing."""
 _ROLES = {"working": tuple(WORKER_ROLES), "probing": ("prober",)}
 
