@@ -19,7 +19,7 @@ LEASE: Final = 4
 
 BOTH: Final = "controller work"
 
-_PLUGINS: Final = ROOT / "tests" / "plugins"
+_PLUGINS: Final = ROOT / "tests" / "support" / "plugins"
 _LATE: Final = (b"is stopped: the lease", b"; its files are deleted")
 
 
