@@ -155,7 +155,7 @@ class QueryParser:
         self._documented = frozenset(model.spellings().values())
         self._validator = Validator(model, where="query")
         self._of_nothing: Any = None
-        """What no parameters at all mean. The models cannot be changed, so all requests share it."""
+        """The result for a request without any parameters. Models cannot be changed, so all such requests share it."""
         if all(each.default_factory is None and not each.is_required() for each in model.model_fields.values()):
             with suppress(BadRequest):
                 self._of_nothing = self._validator.read({})

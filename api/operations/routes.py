@@ -57,8 +57,8 @@ async def check_liveness(request: Request) -> Response:
 
 @dataclass(frozen=True)
 class Completeness:
-    """Whether all processes of the product have been ready. A process that is started again later does not change it, because the
-    others answer requests meanwhile."""
+    """The readiness of the product: all its processes have been ready once. A process that is started again later does not change
+    it, because the others answer requests meanwhile."""
 
     reached: Callable[[], bool]
 

@@ -70,7 +70,7 @@ _TAKE: Final = f"""
     SELECT DISTINCT ON (awaited_channel_id) id, date_modified, scheduled_end, concat_ws(' ', '{TAKE}', id, version) AS attempt
     {_WAIT_FOR_A_FREE_CHANNEL} ORDER BY awaited_channel_id, scheduled_start DESC NULLS LAST, id
 ) AS found WHERE attempt <> ALL(%(resting)s) LIMIT {AT_ONCE})"""
-"""Of the Events that wait for one channel, the one with the latest scheduled start takes it. Nothing is late about it."""
+"""Select one Event for each channel that is free: the waiting Event with the latest scheduled start. It is never late."""
 _DUE: Final = "UNION ALL".join((*map(_due, _TIMES), _TAKE, _COMPOSE))
 _FOLLOWING: Final = " UNION ALL ".join(
     (

@@ -12,7 +12,7 @@ from domain.event.ports import EventRow as EventRow
 from domain.event.values import LIVE, EventDetails, EventState
 from projections.event.filters import EventFilter, ids_of, list_query, names_query, searches_only
 from projections.event.totals import OF_STATES, tallied
-from projections.event.view import EVENT_SEARCH, STREAMING_STATES
+from projections.event.view import EVENT_SEARCH, SCHEDULE_ENDS, STREAMING_STATES, USES_CHANNEL
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database.arrays import PackedArray, uuids
 from projections.kernel.database.database import Database
@@ -60,20 +60,18 @@ SELECT id, scheduled_end FROM event_view
 WHERE NOT deleted AND state IN ({STREAMING_STATES}) AND scheduled_end < %s ORDER BY scheduled_end, id LIMIT %s
 """
 _BEGIN = "coalesce(auto_start_at, scheduled_start, '-infinity')"
-_USE_A_CHANNEL = f"NOT deleted AND (auto_start_at IS NOT NULL OR state IN ({STREAMING_STATES}))"
-"""Events that the schedule is going to put on the air, or that are live."""
 _OVERLAPPING = f"""
 SELECT id, coalesce(auto_start_at, scheduled_start), scheduled_end FROM event_view
-WHERE channel_id = %(channel)s AND id <> %(without)s AND {_USE_A_CHANNEL}
-AND {_BEGIN} < coalesce(%(end)s, 'infinity'::timestamptz) AND coalesce(scheduled_end, 'infinity') > %(start)s
+WHERE channel_id = %(channel)s AND id <> %(without)s AND {USES_CHANNEL}
+AND {_BEGIN} < coalesce(%(end)s, 'infinity'::timestamptz) AND {SCHEDULE_ENDS} > %(start)s
 ORDER BY 2 NULLS FIRST, id LIMIT %(limit)s
 """
 _OVERLAPPED = f"""
 SELECT count(*) FROM (
     SELECT FROM event_view AS e WHERE auto_start_at BETWEEN %(now)s AND %(until)s AND channel_id IS NOT NULL AND EXISTS (
         SELECT FROM event_view AS o
-        WHERE o.channel_id = e.channel_id AND o.id <> e.id AND {_USE_A_CHANNEL}
-        AND {_BEGIN} < coalesce(e.scheduled_end, 'infinity') AND coalesce(o.scheduled_end, 'infinity') > e.auto_start_at
+        WHERE o.channel_id = e.channel_id AND o.id <> e.id AND {USES_CHANNEL}
+        AND {_BEGIN} < coalesce(e.scheduled_end, 'infinity') AND {SCHEDULE_ENDS} > e.auto_start_at
     ) LIMIT %(limit)s
 ) AS overlapped
 """

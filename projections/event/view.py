@@ -21,6 +21,10 @@ STREAMING_STATES = ", ".join(str(int(state)) for state in sorted(STREAMING))
 AUTO_START_WINDOW = "tstzrange(auto_start_at, scheduled_end)"
 """The window in which an Event is to be started, as SQL. An index of it finds due Events without those whose end has passed too,
 which accumulate because nothing happens to them."""
+USES_CHANNEL = f"NOT deleted AND (auto_start_at IS NOT NULL OR state IN ({STREAMING_STATES}))"
+"""The condition on Events that the schedule is going to put on the air, or that are live, as SQL."""
+SCHEDULE_ENDS = "coalesce(scheduled_end, 'infinity'::timestamptz)"
+"""The end of an Event on its channel, as SQL. With it, an index of `USES_CHANNEL` leaves out Events that are over."""
 AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
 """The window in which an Event's infrastructure is to be provisioned, as SQL."""
 
@@ -114,6 +118,7 @@ EVENT_VIEW = View[MediaEvent](
         "auto_provision_window": f"{{table}} USING gist ({AUTO_PROVISION_WINDOW}) WHERE auto_provision_at IS NOT NULL",
         "auto_terminate": "{table} (auto_terminate_at) WHERE auto_terminate_at IS NOT NULL",
         "on_air": "{table} (on_air_channel_id) WHERE on_air_channel_id IS NOT NULL",
+        "channel_use": f"{{table}} (channel_id, {SCHEDULE_ENDS}) WHERE channel_id IS NOT NULL AND {USES_CHANNEL}",
         "awaited": "{table} (awaited_channel_id) WHERE awaited_channel_id IS NOT NULL",
     },
     tallies=(

@@ -20,7 +20,8 @@ from projections.log.reader import head
 LOOK: Final = 0.25
 """The number of seconds after which a reader without a signal looks anyway."""
 LOOK_LISTENING: Final = 1.0
-"""The same number while the process listens to notifications. One is missed only if its sender dies before it sends it."""
+"""The number of seconds while the process listens to notifications. A notification is missed only if its sender dies before it
+sends it."""
 
 
 class LogWatcher(BackgroundTask):

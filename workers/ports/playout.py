@@ -132,7 +132,7 @@ class PlayoutCounts(Protocol):
 
 
 class Programme(Protocol):
-    """What an encoder plays: the playlist of an Event as it changes, and the place in it. Times are in seconds since 1970."""
+    """The source of an encoder: the playlist of an Event as it changes, and the place in it. Times are in seconds since 1970."""
 
     @property
     def playlist(self) -> PlayoutPlaylist: ...
