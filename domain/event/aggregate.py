@@ -13,10 +13,13 @@ from domain.event.checks import check_has_metadata, check_periods
 from domain.event.links import links_of
 from domain.event.values import (
     BEFORE_VOD,
+    CLIENT_TRIGGERS,
     COMPOSING,
     ENCODER_TRIGGERS,
     LIVE,
     ON_DEMAND,
+    PRIVATE_STATES,
+    PUBLIC_STATES,
     STREAMING,
     AudioInput,
     ChannelUse,
@@ -48,6 +51,7 @@ _FACTS_OF = {facet: tuple(name for name in facet.model_fields if name not in Dom
 _EMPTY = EventDetails()
 FIXED_WHILE_STREAMING = ("channel_id", "infrastructure_profile_id")
 _NOTES = ("previous", "trigger")
+_WINDOW: Final = {"published_start": "available_from", "published_end": "available_until"}
 
 
 class MediaEvent(AggregateRoot):
@@ -55,7 +59,7 @@ class MediaEvent(AggregateRoot):
 
     KIND: ClassVar[str] = "event"
     EVENTS: ClassVar[tuple[type[DomainEvent], ...]] = events.EVENTS
-    SNAPSHOT_VERSION: ClassVar[int] = 2
+    SNAPSHOT_VERSION: ClassVar[int] = 3
 
     details: EventDetails
 
@@ -87,6 +91,7 @@ class MediaEvent(AggregateRoot):
         They are then left unchanged, and the rest of the changes applies.
         """
         self._must_exist()
+        changes = self._without_recorded_end(changes)
         check_periods(changes, self.details)
         fixed = FIXED_WHILE_STREAMING if self.details.state in STREAMING or self._provisioning else ()
         if unchanged := tuple(name for name in fixed if name in changes and changes[name] != getattr(self.details, name)):
@@ -99,6 +104,14 @@ class MediaEvent(AggregateRoot):
             }
             if changed:
                 self._trigger(facet, at=at, **changed)
+
+    def _without_recorded_end(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the removal of an end of publication that a stop recorded, if the changes begin another publication after it."""
+        start, ended = changes.get("published_start"), self.details.published_end
+        is_record = ended is not None and self.details.available_until is None
+        if start is None or not is_record or "published_end" in changes or start <= ended:
+            return changes
+        return {**changes, "published_end": None}
 
     @decision
     def change_state(self, at: datetime, /, state: EventState, *, trigger: Trigger, channel: ChannelUse | None = None) -> None:
@@ -132,6 +145,7 @@ class MediaEvent(AggregateRoot):
         details = self.details
         if scheduled_start == details.auto_start_at and scheduled_end == details.scheduled_end:
             state = EventState.LIVE_PUBLISHED if details.auto_publish else EventState.LIVE_UNPUBLISHED
+            state = details.public_or_private(state, at=at)
             self.change_state(at, state, trigger=Trigger.SCHEDULE, channel=channel)
 
     @decision
@@ -139,6 +153,19 @@ class MediaEvent(AggregateRoot):
         """Stop if the Event is still scheduled to stop at this time. The caller has checked that the time has come."""
         if scheduled_end == self.details.auto_end_at:
             self.change_state(at, EventState.STOPPED, trigger=Trigger.SCHEDULE)
+
+    @decision
+    def publish_on_schedule(self, at: datetime, /, available_from: datetime, *, available_until: datetime | None) -> None:
+        """Become public if the Event still waits for this window. The caller has checked that it is open."""
+        details = self.details
+        if available_from == details.auto_publish_at and available_until == details.available_until:
+            self.change_state(at, PUBLIC_STATES[details.state], trigger=Trigger.SCHEDULE)
+
+    @decision
+    def withdraw_on_schedule(self, at: datetime, /, available_until: datetime) -> None:
+        """Become private if the Event is still available until this time. The caller has checked that the time has come."""
+        if available_until == self.details.auto_withdraw_at:
+            self.change_state(at, PRIVATE_STATES[self.details.state], trigger=Trigger.SCHEDULE)
 
     @decision
     def force_stop(self, at: datetime, /) -> None:
@@ -416,6 +443,7 @@ class MediaEvent(AggregateRoot):
             publish = self.details.auto_publish if job.publish is None else job.publish
             withheld = self.details.quality is not None and self.details.quality.withholds
             on_demand = EventState.VOD_PUBLIC if publish and not withheld else EventState.VOD_PRIVATE
+            on_demand = self.details.public_or_private(on_demand, at=at)
             self.change_state(at, on_demand if completed else EventState.VOD_ERROR, trigger=Trigger.JOB)
         elif completed and job.workflow is not VodWorkflow.PACKAGE:
             self._withhold(at=at)
@@ -437,6 +465,7 @@ class MediaEvent(AggregateRoot):
     def _settle_composed(self, job: VodJob, *, at: datetime) -> None:
         if self.details.state is EventState.COMPOSE_GENERATING:
             made = EventState.COMPOSE_PUBLIC if job.publish else EventState.COMPOSE_PRIVATE
+            made = self.details.public_or_private(made, at=at)
             state = made if job.ended is VodJobEnd.COMPLETED else EventState.COMPOSE_ERROR
             self.change_state(at, state, trigger=Trigger.COMPOSE)
 
@@ -497,6 +526,30 @@ class MediaEvent(AggregateRoot):
         begins = event.trigger is Trigger.OPERATOR and event.state in STREAMING and details.state not in STREAMING
         if details.scheduled_end is not None and (ended or (begins and details.scheduled_end <= event.timestamp)):
             details.ended_for = details.scheduled_end
+        self._settle_availability(event)
+
+    def _settle_availability(self, event: events.StateChanged) -> None:
+        """Remember which times of the availability window are over. A client's order that comes after a time takes precedence over
+        it: an Event that was made private stays private, and one that was made public stays public."""
+        details, at = self.details, event.timestamp
+        public, ordered = event.state in PRIVATE_STATES, event.trigger in CLIENT_TRIGGERS
+        published = public or (ordered and event.previous in PRIVATE_STATES and event.state in PUBLIC_STATES)
+        if published and details.available_from is not None and details.available_from <= at:
+            details.published_for = details.available_from
+        withdrawn = ordered if public else event.trigger is Trigger.SCHEDULE
+        if withdrawn and details.available_until is not None and details.available_until <= at:
+            details.withdrawn_for = details.available_until
+
+    def _when_registered(self, event: events.EventRegistered) -> None:
+        self._open_window(event.facts())
+
+    def _when_publication_window_changed(self, event: events.PublicationWindowChanged) -> None:
+        self._open_window(event.facts())
+
+    def _open_window(self, facts: Mapping[str, Any]) -> None:
+        for name, bound in _WINDOW.items():
+            if name in facts:
+                setattr(self.details, bound, facts[name])
 
     def _when_force_stopped(self, event: events.ForceStopped) -> None:
         self.details.state = EventState.STOPPED

@@ -16,6 +16,9 @@ _NOT_NEGATIVE = ("dvr_length", "max_bitrate", "min_bitrate")
 PERIODS = (
     ("scheduled_start", "scheduled_end"),
     ("scheduled_channel_start", "scheduled_channel_end"),
+    ("published_start", "published_end"),
+    ("instant_vod_start", "instant_vod_end"),
+    ("archiver_start", "archiver_end"),
     ("scheduled_provision_at", "scheduled_terminate_at"),
 )
 """The start and the end of each period."""

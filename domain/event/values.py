@@ -56,6 +56,16 @@ ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
 BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
 """A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
 
+PUBLIC_STATES: Mapping[EventState, EventState] = {
+    EventState.LIVE_UNPUBLISHED: EventState.LIVE_PUBLISHED,
+    EventState.VOD_PRIVATE: EventState.VOD_PUBLIC,
+    EventState.REMIX_PRIVATE: EventState.REMIX_PUBLIC,
+    EventState.ARCHIVER_PRIVATE: EventState.ARCHIVER_PUBLIC,
+    EventState.COMPOSE_PRIVATE: EventState.COMPOSE_PUBLIC,
+}
+"""The public state of each state that is the same except that it is private."""
+PRIVATE_STATES: Mapping[EventState, EventState] = {public: private for private, public in PUBLIC_STATES.items()}
+
 FAILED = frozenset({EventState.VOD_ERROR, EventState.REMIX_ERROR, EventState.COMPOSE_ERROR})
 COMPOSING = frozenset({EventState.COMPOSE_WAITING, EventState.COMPOSE_GENERATING})
 """A film is made of the playlist of the Event, or will be."""
@@ -98,6 +108,8 @@ class Trigger(StrEnum):
 
 ENCODER_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.SCHEDULE})
 """The triggers whose state changes start and stop the encoder."""
+CLIENT_TRIGGERS = frozenset({Trigger.OPERATOR, Trigger.METADATA, Trigger.PROTECTION, Trigger.FLOW})
+"""The triggers of state changes that a client has ordered."""
 
 
 class VodWorkflow(StrEnum):
@@ -268,6 +280,14 @@ class EventDetails(Particulars, Capture):
     was over when the Event was restored."""
     terminated_for: datetime | None = None
     """The `scheduled_terminate_at` for which the schedule has terminated the infrastructure, or found none."""
+    available_from: datetime | None = None
+    available_until: datetime | None = None
+    """The `published_start` and `published_end` that a client wrote. Times that a state change recorded are no window."""
+    published_for: datetime | None = None
+    """The `available_from` at which the Event became public, or since which a client has made it private. The Event is published
+    once for each."""
+    withdrawn_for: datetime | None = None
+    """The `available_until` at which the Event became private, or after which a client has made it public."""
     encoding: Encoding | None = None
     audio_inputs: tuple[AudioInput, ...] | None = None
 
@@ -297,12 +317,32 @@ class EventDetails(Particulars, Capture):
             times["published_start"] = at
         if state is EventState.STOPPED:
             times["actual_live_end"] = at
-            if self.published_start is not None and self.published_start <= at:
+            if self.published_start is not None and self.published_start <= at and self.available_until is None:
                 times["published_end"] = at
         return times
 
+    def is_available(self, at: datetime) -> bool:
+        """Return True unless the Event has an availability window that has not begun, or that is over."""
+        begun = self.available_from is None or self.available_from <= at
+        return begun and (self.available_until is None or at < self.available_until)
+
+    @property
+    def shown_by_schedule(self) -> bool | None:
+        """True if the Event is public, False if it is private, while it has an availability window; None without one, and in a
+        state that is neither."""
+        windowed = self.available_from is not None or self.available_until is not None
+        if not windowed or self.date_deleted is not None or self.state not in PUBLIC_STATES.keys() | PRIVATE_STATES.keys():
+            return None
+        return self.state in PRIVATE_STATES
+
+    def public_or_private(self, state: EventState, *, at: datetime) -> EventState:
+        """Return the state, or its private twin outside the availability window. Changes that no client orders go through this."""
+        return state if self.is_available(at) else PRIVATE_STATES.get(state, state)
+
     def count_as_done(self, *, until: datetime) -> None:
-        """Mark the scheduled start and provisioning as done if their times have come by then."""
+        """Mark the scheduled start, publication and provisioning as done if their times have come by then."""
+        if self.available_from is not None and self.available_from <= until:
+            self.published_for = self.available_from
         if self.scheduled_start is not None and self.scheduled_start <= until:
             self.started_for = self.scheduled_start
         if self.scheduled_provision_at is not None and self.scheduled_provision_at <= until:
@@ -339,6 +379,27 @@ class EventDetails(Particulars, Capture):
         """The time at which the schedule stops the Event; None if it does not. The time may have passed."""
         runs = self.auto_end and self.state in STREAMING and self.date_deleted is None
         return self.scheduled_end if runs and self.scheduled_end != self.ended_for else None
+
+    @property
+    def auto_publish_at(self) -> datetime | None:
+        """The time at which the schedule makes the Event public; None if it does not. The time may have passed, unlike
+        `available_until`. A film that must not be public is left private."""
+        start, end = self.available_from, self.available_until
+        if start is None or start == self.published_for or self.date_deleted is not None or self.state not in PUBLIC_STATES:
+            return None
+        withheld = self.state not in LIVE and self.quality is not None and self.quality.withholds
+        return None if withheld or (end is not None and end <= start) else start
+
+    @property
+    def auto_publish_until(self) -> datetime | None:
+        """The time from which publishing is too late, because the availability is over; None if there is no such time."""
+        return None if self.auto_publish_at is None else self.available_until
+
+    @property
+    def auto_withdraw_at(self) -> datetime | None:
+        """The time at which the schedule makes the Event private; None if it does not. The time may have passed."""
+        public = self.state in PRIVATE_STATES and self.date_deleted is None
+        return self.available_until if public and self.available_until != self.withdrawn_for else None
 
     @property
     def auto_provision_at(self) -> datetime | None:

@@ -156,6 +156,12 @@ _FAULTS: Final = {
     "media": PublicationState.FailedMediaAsset,
     "publication": PublicationState.FailedPublication,
 }
+_AT_TARGETS: Final = (
+    (PublicationKind.VOD, PublicationState.Completed),
+    (PublicationKind.LIVE, PublicationState.InProgress),
+    (PublicationKind.LIVE, PublicationState.Completed),
+)
+"""The kinds and states of publications that have something at their targets."""
 _CONTENT_ID: Final = "must be the name of a folder, without slashes"
 _LIVE_ONLY: Final = "the target takes live streams only"
 
@@ -265,6 +271,30 @@ class PublicationHandlers(SeveralPublications):
         row = await self._existing(key, destination_id)
         fault = None if row.state is PublicationState.Completed else "The publication is not completed."
         return await self._shown(row, fault=fault, published=published, invocation=invocation)
+
+    async def show_with_event(self, event_id: UUID, *, published: bool, invocation: Invocation) -> Sequence[str]:
+        """Make the targets show or hide all that they have of an Event, as far as they can. Return the faults that stay.
+
+        Raises `Unavailable` after all targets were asked if one of them could not be reached."""
+        call = TargetCall.PUBLISH if published else TargetCall.UNPUBLISH
+        rows = [
+            row
+            for kind, state in _AT_TARGETS
+            for row in await self._publications.of_content(str(event_id), kind=kind, state=state, limit=MOST_DELETED)
+        ]
+        answers = [(row, await self._contents.ask(call, row)) for row in rows]
+        shown = [Publication.show.on(row.id, published) for row, answer in answers if answer.able and answer.fault is None]
+
+        async def plan() -> Plan:
+            return Plan(shown)
+
+        if shown:
+            await self._executor.execute(plan, invocation=invocation)
+        faults = [(row, answer) for row, answer in answers if answer.able and answer.fault is not None]
+        for _, answer in faults:
+            if answer.passing:
+                raise Unavailable(f"the target of a publication: {answer.fault}")
+        return [f"the publication {row.id} did not {call.value} with its Event: {answer.fault}" for row, answer in faults]
 
     async def delete(self, key: UUID, destination_id: UUID | None, *, hard: bool, invocation: Invocation) -> Outcome[Publication]:
         """Delete a publication and cancel its running upload. With `hard`, its media at the target are removed too: at once, or

@@ -1,5 +1,5 @@
-"""Queries of the timekeeper: Events to start or stop by the schedule, Events whose channel is free again, infrastructure to
-provision or terminate, and films of playlists to compose.
+"""Queries of the timekeeper: Events to start, stop, publish or withdraw by the schedule, Events whose channel is free again,
+infrastructure to provision or terminate, and films of playlists to compose.
 
 The database's clock decides what is due, so that all timekeepers agree.
 """
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from projections.event.view import AUTO_PROVISION_WINDOW, AUTO_START_WINDOW
+from projections.event.view import AUTO_PROVISION_WINDOW, AUTO_PUBLISH_WINDOW, AUTO_START_WINDOW
 from projections.kernel.database.arrays import texts
 from projections.kernel.database.database import Pool
 
@@ -22,6 +22,8 @@ START: Final = "start"
 TAKE: Final = "take"
 """An Event was refused its channel, which is free now."""
 STOP: Final = "stop"
+PUBLISH: Final = "publish"
+WITHDRAW: Final = "withdraw"
 PROVISION: Final = "provision"
 TERMINATE: Final = "terminate"
 COMPOSE: Final = "compose"
@@ -30,26 +32,34 @@ _NOW = "coalesce(%(at)s::timestamptz, now())"
 _TIMES: Final = {
     START: "auto_start_at",
     STOP: "auto_end_at",
+    PUBLISH: "auto_publish_at",
+    WITHDRAW: "auto_withdraw_at",
     PROVISION: "auto_provision_at",
     TERMINATE: "auto_terminate_at",
 }
-_WINDOWS: Final = {START: AUTO_START_WINDOW, PROVISION: AUTO_PROVISION_WINDOW}
+_WINDOWS: Final = {START: AUTO_START_WINDOW, PUBLISH: AUTO_PUBLISH_WINDOW, PROVISION: AUTO_PROVISION_WINDOW}
 """The windows of the actions that can be too late."""
+_ENDS: Final = {PUBLISH: "auto_publish_until"}
+"""The ends that the actions must find unchanged; by default the scheduled end."""
+_NOT_BEFORE: Final = dict.fromkeys((PUBLISH, WITHDRAW), "coalesce((SELECT since FROM availability), '-infinity')")
+"""The times from which the schedule does the actions at all."""
 
 
 def _is_due(action: str) -> str:
     time, window = _TIMES[action], _WINDOWS.get(action)
-    return f"{time} <= {_NOW}" if window is None else f"{time} IS NOT NULL AND {window} @> {_NOW}"
+    due = f"{time} <= {_NOW}" if window is None else f"{time} IS NOT NULL AND {window} @> {_NOW}"
+    return f"{due} AND {time} >= {_NOT_BEFORE[action]}" if action in _NOT_BEFORE else due
 
 
 def _due(action: str) -> str:
     """Return the query for the Events of an action. Events with a window are found by the index of windows, and sorted
     afterwards."""
     time, attempt = _TIMES[action], f"concat_ws(' ', '{action}', id, version)"
-    query = f"SELECT id, {time}, scheduled_end, {attempt} AS attempt FROM event_view WHERE {_is_due(action)}"
+    end = _ENDS.get(action, "scheduled_end")
+    query = f"SELECT id, {time}, {end} AS over, {attempt} AS attempt FROM event_view WHERE {_is_due(action)}"
     query += " OFFSET 0" if action in _WINDOWS else ""
     return f"""
-(SELECT id, '{action}', {time}, scheduled_end, extract(epoch FROM {_NOW} - {time})::float8, attempt FROM ({query}) AS found
+(SELECT id, '{action}', {time}, over, extract(epoch FROM {_NOW} - {time})::float8, attempt FROM ({query}) AS found
 WHERE attempt <> ALL(%(resting)s) ORDER BY {time} LIMIT {AT_ONCE})"""
 
 
@@ -91,12 +101,13 @@ _COUNTS: Final = "SELECT " + ", ".join(
 
 
 class DueEvent(NamedTuple):
-    """An Event whose time `due` came `late` seconds ago. `attempt` identifies the action and the present state of the Event."""
+    """An Event whose time `due` came `late` seconds ago. `end` is the time from which the action is too late. `attempt` identifies
+    the action and the present state of the Event."""
 
     key: UUID
     action: str
     due: datetime
-    scheduled_end: datetime | None
+    end: datetime | None
     late: float
     attempt: str
 

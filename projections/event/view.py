@@ -25,6 +25,8 @@ USES_CHANNEL = f"NOT deleted AND (auto_start_at IS NOT NULL OR state IN ({STREAM
 """The condition on Events that the schedule is going to put on the air, or that are live, as SQL."""
 SCHEDULE_ENDS = "coalesce(scheduled_end, 'infinity'::timestamptz)"
 """The end of an Event on its channel, as SQL. With it, an index of `USES_CHANNEL` leaves out Events that are over."""
+AUTO_PUBLISH_WINDOW = "tstzrange(auto_publish_at, auto_publish_until)"
+"""The window in which an Event is to be made public, as SQL."""
 AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
 """The window in which an Event's infrastructure is to be provisioned, as SQL."""
 
@@ -51,7 +53,7 @@ def document(details: EventDetails) -> str:
 
 EVENT_VIEW = View[MediaEvent](
     name="event_view",
-    version=7,
+    version=8,
     kinds=(MediaEvent.KIND,),
     columns=(
         Column("id", "uuid", lambda event: event.key, wire_type="text"),
@@ -81,6 +83,9 @@ EVENT_VIEW = View[MediaEvent](
         Column("termination_due_at", "timestamptz", lambda event: event.details.termination_due_at),
         Column("auto_start_at", "timestamptz", lambda event: event.details.auto_start_at),
         Column("auto_end_at", "timestamptz", lambda event: event.details.auto_end_at),
+        Column("auto_publish_at", "timestamptz", lambda event: event.details.auto_publish_at),
+        Column("auto_publish_until", "timestamptz", lambda event: event.details.auto_publish_until),
+        Column("auto_withdraw_at", "timestamptz", lambda event: event.details.auto_withdraw_at),
         Column("auto_provision_at", "timestamptz", lambda event: event.details.auto_provision_at),
         Column("auto_provision_until", "timestamptz", lambda event: event.details.auto_provision_until),
         Column("auto_terminate_at", "timestamptz", lambda event: event.details.auto_terminate_at),
@@ -114,6 +119,9 @@ EVENT_VIEW = View[MediaEvent](
         "auto_start": "{table} (auto_start_at) WHERE auto_start_at IS NOT NULL",
         "auto_start_window": f"{{table}} USING gist ({AUTO_START_WINDOW}) WHERE auto_start_at IS NOT NULL",
         "auto_end": "{table} (auto_end_at) WHERE auto_end_at IS NOT NULL",
+        "auto_publish": "{table} (auto_publish_at) WHERE auto_publish_at IS NOT NULL",
+        "auto_publish_window": f"{{table}} USING gist ({AUTO_PUBLISH_WINDOW}) WHERE auto_publish_at IS NOT NULL",
+        "auto_withdraw": "{table} (auto_withdraw_at) WHERE auto_withdraw_at IS NOT NULL",
         "auto_provision": "{table} (auto_provision_at) WHERE auto_provision_at IS NOT NULL",
         "auto_provision_window": f"{{table}} USING gist ({AUTO_PROVISION_WINDOW}) WHERE auto_provision_at IS NOT NULL",
         "auto_terminate": "{table} (auto_terminate_at) WHERE auto_terminate_at IS NOT NULL",

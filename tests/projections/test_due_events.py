@@ -15,14 +15,26 @@ from domain.event.commands import AddOrUpdateEvent
 from domain.event.events import Rescheduled
 from domain.event.values import EventState
 from domain.kernel.command import Command
-from projections.event.due_events import AT_ONCE, COMPOSE, MOST_COUNTED, PROVISION, START, STOP, TAKE, TERMINATE, DueEvents
+from projections.event.due_events import (
+    AT_ONCE,
+    COMPOSE,
+    MOST_COUNTED,
+    PROVISION,
+    PUBLISH,
+    START,
+    STOP,
+    TAKE,
+    TERMINATE,
+    WITHDRAW,
+    DueEvents,
+)
 from tests.support.clock import NOON, HandClock
 from tests.support.feeding import do, event
 
 START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
 TICK = timedelta(microseconds=1)
 LIVE = EventState.LIVE_PUBLISHED
-NONE = dict.fromkeys((START, STOP, TAKE, PROVISION, TERMINATE, COMPOSE), 0)
+NONE = dict.fromkeys((START, STOP, PUBLISH, WITHDRAW, TAKE, PROVISION, TERMINATE, COMPOSE), 0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ async def planned(inner: Core, number: int, **changes: Any) -> UUID:
 async def test_an_event_is_to_start_between_its_start_and_its_end(inner: Core, at: datetime, starts: bool) -> None:
     key = await planned(inner, 1)
     due_events = await DueEvents(inner.database).due(at=at)
-    assert [(row.key, row.due, row.scheduled_end, row.action) for row in due_events] == [(key, START_AT, END_AT, START)] * starts
+    assert [(row.key, row.due, row.end, row.action) for row in due_events] == [(key, START_AT, END_AT, START)] * starts
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, START: int(starts)}
 
 
@@ -69,10 +81,45 @@ async def test_a_live_event_is_to_stop_from_its_end_on(inner: Core, at: datetime
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, STOP: int(stops)}
 
 
+@pytest.mark.parametrize(
+    ("state", "at", "actions"),
+    [
+        (EventState.VOD_PRIVATE, START_AT - TICK, []),
+        (EventState.VOD_PRIVATE, START_AT, [PUBLISH]),
+        (EventState.VOD_PRIVATE, END_AT - TICK, [PUBLISH]),
+        (EventState.VOD_PRIVATE, END_AT, []),
+        (EventState.VOD_PUBLIC, END_AT - TICK, []),
+        (EventState.VOD_PUBLIC, END_AT, [WITHDRAW]),
+    ],
+)
+async def test_an_event_is_published_and_withdrawn_by_its_window(
+    inner: Core, state: EventState, at: datetime, actions: list[str]
+) -> None:
+    key = await event(inner, 1, published_start=START_AT, published_end=END_AT, state=state)
+    found = await DueEvents(inner.database).due(at=at)
+    times = {PUBLISH: START_AT, WITHDRAW: END_AT}
+    assert [(row.key, row.action, row.due) for row in found] == [(key, action, times[action]) for action in actions]
+    assert [row.end for row in found if row.action == PUBLISH] == [END_AT] * actions.count(PUBLISH)
+    assert await DueEvents(inner.database).counts(at=at) == {**NONE, **dict.fromkeys(actions, 1)}
+    assert await DueEvents(inner.database).next_in(at=START_AT - TICK) == pytest.approx(
+        TICK.total_seconds() if state is EventState.VOD_PRIVATE else (END_AT - START_AT + TICK).total_seconds()
+    )
+
+
+@pytest.mark.parametrize("state", [EventState.VOD_PRIVATE, EventState.VOD_PUBLIC])
+async def test_windows_from_before_the_update_that_made_them_act_do_nothing(inner: Core, state: EventState) -> None:
+    await event(inner, 1, published_start=START_AT, published_end=END_AT, state=state)
+    at = START_AT if state is EventState.VOD_PRIVATE else END_AT
+    await inner.database.execute("INSERT INTO availability (since) VALUES (%s)", (at + TICK,))
+    assert await DueEvents(inner.database).due(at=at) == []
+    await inner.database.execute("UPDATE availability SET since = %s", (at,))
+    assert len(await DueEvents(inner.database).due(at=at)) == 1
+
+
 async def test_without_an_end_it_is_to_start_for_ever(inner: Core) -> None:
     key = await planned(inner, 1, scheduled_end=None)
     [due_events] = await DueEvents(inner.database).due(at=START_AT + timedelta(days=3650))
-    assert (due_events.key, due_events.due, due_events.scheduled_end) == (key, START_AT, None)
+    assert (due_events.key, due_events.due, due_events.end) == (key, START_AT, None)
     assert due_events.late == 3650 * 86_400
 
 

@@ -38,7 +38,7 @@ async def test_events_that_are_over_are_not_read(
     inner: Core, events: EventQueries, query: str, parameters: dict[str, object]
 ) -> None:
     async with inner.database.connection() as connection, connection.transaction():
-        # In one transaction with the question: autovacuum, which may have begun before the rows were there, cannot come between.
+        # One transaction reads the statistics that it has made itself, because autovacuum may have begun before the rows existed.
         await connection.execute("ANALYZE event_view")
         cursor = await connection.execute(f"EXPLAIN {query}".encode(), parameters)
         plan = "\n".join(line for (line,) in await cursor.fetchall())

@@ -1,5 +1,5 @@
-"""The role `timekeeper`: starts and stops Events by their schedule, and has their infrastructure provisioned and terminated and
-their films made."""
+"""The role `timekeeper`: starts, stops, publishes and withdraws Events by their schedule, and has their infrastructure provisioned
+and terminated and their films made."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The timekeeper: starts and stops Events, gives them channels that are free again, has their infrastructure provisioned and
-terminated, and has films of their playlists made, when the schedule says so. See ADR 0052.
+"""The timekeeper: starts and stops Events, makes them public and private, gives them channels that are free again, has their
+infrastructure provisioned and terminated, and has films of their playlists made, when the schedule says so. See ADR 0052.
 
 It sleeps until the next Event is due, until the log announces a change, or for a second at most. One member is active and the
 others stand by: if two were active at once, both would find the same Events, and each would still be started once only. If
@@ -25,7 +25,19 @@ from domain.kernel.errors import Conflict, NotFound, Refused, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
 from projections.consumers.leases import ShardLeases
-from projections.event.due_events import AT_ONCE, COMPOSE, PROVISION, START, STOP, TAKE, TERMINATE, DueEvent, DueEvents
+from projections.event.due_events import (
+    AT_ONCE,
+    COMPOSE,
+    PROVISION,
+    PUBLISH,
+    START,
+    STOP,
+    TAKE,
+    TERMINATE,
+    WITHDRAW,
+    DueEvent,
+    DueEvents,
+)
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.wakeups import POLL, Waker
@@ -37,6 +49,8 @@ CHANGES_TIMES: Final = frozenset(
         events.EventRegistered,
         events.Rescheduled,
         events.AutomationChanged,
+        events.PublicationWindowChanged,
+        events.QualityMeasured,
         events.ProvisioningPlanChanged,
         events.ProvisionStateChanged,
         events.StateChanged,
@@ -146,9 +160,14 @@ class Timekeeper(LeasedWorker):
     async def _order(self, due_event: DueEvent) -> None:
         invocation, key, due = Invocation.by("system"), due_event.key, due_event.due
         if due_event.action == START:
-            await self._on_air.start_on_schedule(key, due, scheduled_end=due_event.scheduled_end, invocation=invocation)
+            await self._on_air.start_on_schedule(key, due, scheduled_end=due_event.end, invocation=invocation)
         elif due_event.action == STOP:
             await self._executor.execute(MediaEvent.end_on_schedule.on(key, due), invocation=invocation)
+        elif due_event.action == PUBLISH:
+            publish = MediaEvent.publish_on_schedule.on(key, due, available_until=due_event.end)
+            await self._executor.execute(publish, invocation=invocation)
+        elif due_event.action == WITHDRAW:
+            await self._executor.execute(MediaEvent.withdraw_on_schedule.on(key, due), invocation=invocation)
         elif due_event.action == TAKE:
             await self._executor.execute(MediaEvent.take_channel.on(key), invocation=invocation)
         elif due_event.action == PROVISION:

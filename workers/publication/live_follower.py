@@ -50,8 +50,9 @@ class OpenedLiveTargets:
 
 GOING_LIVE: Final = "going_live"
 ON_AIR: Final = "on_air"
-"""The names of the orders: start the publications that wait for an Event, and check if the Event of a started publication is still
-on the air."""
+AVAILABILITY: Final = "availability"
+"""The names of the orders: start the publications that wait for an Event; check if the Event of a started publication is still on
+the air; show or hide what targets have of an Event with an availability window."""
 OVER: Final = "the Event has ended"
 _CONTINUING: Final = LIVE | {EventState.SUSPENDED, EventState.LIVE_STARTING, EventState.LIVE_STOPPING}
 _AT_ONCE: Final = 25

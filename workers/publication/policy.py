@@ -1,7 +1,8 @@
 """The actions that follow from changes of destinations, publications and Events: the handler of the consumer.
 
 The publications of a deleted destination are withdrawn in batches. Remains of an interrupted upload are removed from the target
-after its worker has given up. Live publications follow their Event, and their targets are notified of their end.
+after its worker has given up. Live publications follow their Event, and their targets are notified of their end. Targets show and
+hide what they have of an Event that the schedule publishes and withdraws.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from datetime import timedelta
 from typing import ClassVar, Final
 from uuid import UUID
 
+from domain.event.aggregate import MediaEvent
 from domain.event.events import EventDeleted, ForceStopped, StateChanged
-from domain.event.values import LIVE
+from domain.event.values import LIVE, PRIVATE_STATES, PUBLIC_STATES, Trigger
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Unavailable
 from domain.kernel.ports import Invocation
@@ -27,13 +29,20 @@ from projections.consumers.orders import NewOrder, Order
 from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from workers.kernel.order_handler import OrderHandler
-from workers.publication.live_follower import GOING_LIVE, ON_AIR, is_over
+from workers.publication.live_follower import AVAILABILITY, GOING_LIVE, ON_AIR, is_over
 
 CONSUMER: Final = "syndication"
 LONGEST_CLOSING: Final = timedelta(days=1)
 """The time after which a target that cannot be notified of the end of a live stream is given up."""
 _DELETED: Final = f"{Destination.KIND}.deleted"
-_PUBLICATIONS: Final = (events.Withdrawn, events.PublicationStarted, events.StartAwaited, events.Stopped, events.PublicationFailed)
+_PUBLICATIONS: Final = (
+    events.Withdrawn,
+    events.PublicationStarted,
+    events.PublicationCompleted,
+    events.StartAwaited,
+    events.Stopped,
+    events.PublicationFailed,
+)
 _EVENTS: Final = (StateChanged, ForceStopped, EventDeleted)
 _TOPICS: Final = frozenset({_DELETED, *(event.TOPIC for event in (*_PUBLICATIONS, *_EVENTS))})
 
@@ -47,10 +56,10 @@ class SyndicationOrders(OrderHandler):
     topics: ClassVar[frozenset[str]] = _TOPICS
 
     async def prepare(self, records: Sequence[LoggedEvent]) -> Sequence[NewOrder] | None:
-        orders = [self._order(record, target=target, body="{}") for record in records if (target := self._target(record))]
+        orders = [self._order(record, target=target, body="{}") for record in records if (target := await self._target(record))]
         return orders or None
 
-    def _target(self, record: LoggedEvent) -> str | None:
+    async def _target(self, record: LoggedEvent) -> str | None:
         """Return the target of the order; None if no order follows."""
         if record.topic == _DELETED:
             return record.stream
@@ -64,11 +73,25 @@ class SyndicationOrders(OrderHandler):
                 return None  # an upload failed
             case events.PublicationStarted() | events.StartAwaited(awaited=True):
                 return f"{ON_AIR}:{key}"
+            case events.PublicationCompleted():
+                return await self._availability(record.stream)
+            case StateChanged(state=state, previous=previous, trigger=Trigger.SCHEDULE) if (
+                PUBLIC_STATES.get(previous) is state or PRIVATE_STATES.get(previous) is state
+            ):
+                return f"{AVAILABILITY}:{key}"
             case StateChanged(state=state, previous=previous):
                 if state in LIVE and previous not in LIVE:
                     return f"{GOING_LIVE}:{key}"
                 return record.stream if is_over(state) and not is_over(previous) else None
         return record.stream
+
+    async def _availability(self, publication_stream: str) -> str | None:
+        """Return the target of an order for the Event of a publication, if the Event has an availability window."""
+        publication = await self._streams.load(publication_stream)
+        key = publication.content_id if isinstance(publication, Publication) else ""
+        event = await self._streams.load(MediaEvent.stream(key))
+        shown = event.details.shown_by_schedule if isinstance(event, MediaEvent) else None
+        return None if shown is None else f"{AVAILABILITY}:{key}"
 
 
 class Removals:

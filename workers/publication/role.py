@@ -1,4 +1,5 @@
-"""The role `syndication`: removes publications, and lets those of live Events follow their Event."""
+"""The role `syndication`: removes publications, and lets those of live Events, and of Events with an availability window, follow
+their Event."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from functools import partial
 from domain.event.aggregate import MediaEvent
 from domain.kernel.clock import Clock
 from domain.kernel.mapper import EventMapper
-from domain.kernel.ports import Invocation
+from domain.kernel.ports import Invocation, ServiceNotes
 from domain.kernel.stream_name import StreamName
 from domain.publication.aggregate import Publication
 from domain.publication.handlers import PublicationHandlers
@@ -20,20 +21,22 @@ from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.order_worker import CarryOut
 from workers.kernel.settings import StepSettings
 from workers.kernel.worker import Worker
-from workers.publication.live_follower import GOING_LIVE, ON_AIR, LiveFollower
+from workers.publication.availability import AvailabilityFollower
+from workers.publication.live_follower import AVAILABILITY, GOING_LIVE, ON_AIR, LiveFollower
 from workers.publication.policy import Removals, SyndicationOrders
 
 
 class SyndicationCommands:
     """Carries out an order by the kind of the aggregate that it names."""
 
-    def __init__(self, removals: Removals, following: LiveFollower) -> None:
+    def __init__(self, removals: Removals, following: LiveFollower, *, availability: AvailabilityFollower) -> None:
         self._by_kind: Mapping[str, CarryOut] = {
             Destination.KIND: removals.of_destination,
             Publication.KIND: removals.of_publication,
             MediaEvent.KIND: following.end,
             GOING_LIVE: following.begin,
             ON_AIR: following.check,
+            AVAILABILITY: availability.follow,
         }
 
     async def carry_out(self, order: Order, invocation: Invocation) -> None:
@@ -49,8 +52,10 @@ def syndication(
     live: LivePublicationHandlers,
     following: LiveFollower,
     steps: StepSettings,
+    notes: ServiceNotes,
     clock: Clock,
 ) -> Sequence[Worker]:
     removals = Removals(handlers, live, streams, clock=clock, lease=steps.lease)
-    commands = SyndicationCommands(removals, following)
+    availability = AvailabilityFollower(handlers, streams, notes=notes)
+    commands = SyndicationCommands(removals, following, availability=availability)
     return consumers.with_orders(partial(SyndicationOrders, streams, mapper=mapper), commands.carry_out)

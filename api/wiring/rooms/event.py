@@ -15,7 +15,10 @@ EVENT = Room(
     name="event",
     aggregates=(MediaEvent,),
     views=(EVENT_VIEW,),
-    migrations=(Migration.read("0069 starts take channels themselves", "event/no_encoding_consumer.sql"),),
+    migrations=(
+        Migration.read("0069 starts take channels themselves", "event/no_encoding_consumer.sql"),
+        Migration.read("0070 availability windows act", "event/availability.sql"),
+    ),
     routes=("api.media.event.routes:routes", "api.media.event.counts:routes", "api.media.vod:routes"),
     services={
         EndingCompositions: CompositionHandlers,

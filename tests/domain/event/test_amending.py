@@ -35,9 +35,9 @@ OWN_VALUES: list[tuple[type[DomainEvent], dict[str, Any]]] = [
         events.Rescheduled,
         {"scheduled_start": NOW, "scheduled_end": EVENING, "scheduled_channel_start": NOW, "scheduled_channel_end": NOW},
     ),
-    (events.PublicationWindowChanged, {"published_start": EVENING, "published_end": NOW}),
-    (events.InstantVodWindowChanged, {"instant_vod_start": EVENING, "instant_vod_end": NOW}),
-    (events.ArchiverWindowChanged, {"archiver_start": EVENING, "archiver_end": NOW}),
+    (events.PublicationWindowChanged, {"published_start": NOW, "published_end": EVENING}),
+    (events.InstantVodWindowChanged, {"instant_vod_start": NOW, "instant_vod_end": EVENING}),
+    (events.ArchiverWindowChanged, {"archiver_start": NOW, "archiver_end": EVENING}),
     (
         events.AutomationChanged,
         {

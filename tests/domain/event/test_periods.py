@@ -13,7 +13,7 @@ from domain.event import events
 from domain.event.aggregate import MediaEvent
 from domain.event.checks import PERIODS
 from domain.event.commands import AddOrUpdateEvent, AmendEvent, ComposeEvent, Replacement
-from domain.event.facets import EventSchedule, Particulars
+from domain.event.facets import Particulars
 from domain.kernel.command import Command
 from domain.kernel.errors import Malformed
 from tests.domain.event.events_given import KEY, an_event, deleted, nothing
@@ -29,8 +29,7 @@ WRITES: list[Write] = [
 
 
 def changed(**times: datetime | None) -> Fact:
-    scheduled = times.keys() <= EventSchedule.model_fields.keys()
-    return fact(events.Rescheduled if scheduled else events.ProvisioningPlanChanged, **times)
+    return fact(next(facet for facet in events.FACETS if times.keys() <= facet.model_fields.keys()), **times)
 
 
 @pytest.mark.parametrize(("start", "end"), PERIODS)
@@ -65,6 +64,6 @@ def test_bad_times_are_reported_before_a_deleted_event() -> None:
     deleted().when(AddOrUpdateEvent(KEY, {"scheduled_start": NOW, "scheduled_end": NOW - HOUR})).then_refused(Malformed)
 
 
-def test_every_time_of_a_schedule_belongs_to_a_period() -> None:
-    scheduled = {name for name in Particulars.model_fields if name.startswith("scheduled_")}
-    assert {name for period in PERIODS for name in period} == scheduled
+def test_every_time_that_a_client_writes_belongs_to_a_period() -> None:
+    times = {name for name, member in Particulars.model_fields.items() if member.annotation == datetime | None}
+    assert {name for period in PERIODS for name in period} == times

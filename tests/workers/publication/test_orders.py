@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from asyncio import Event
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -45,6 +46,7 @@ from workers.adapters.targets.registry import TargetRegistry
 from workers.kernel.order_worker import OrderWorker
 from workers.kernel.wakeups import Waker
 from workers.ports.targets import TargetFailed, Targets
+from workers.publication.availability import AvailabilityFollower
 from workers.publication.live_follower import LiveFollower
 from workers.publication.policy import CONSUMER, Removals, SyndicationOrders
 from workers.publication.role import SyndicationCommands
@@ -102,7 +104,7 @@ def destinations_of(inner: Core, target: MemoryTarget) -> DestinationHandlers:
 
 
 async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes | None = None) -> None:
-    given = {
+    given: dict[Any, Any] = {
         GuardedClient: OUTBOUND,
         JobHandlers: None,  # nothing is uploaded here
         RefusedTargets: RefusedTargets(),
@@ -112,7 +114,8 @@ async def carried_out(inner: Core, target: MemoryTarget, *, notes: MemoryNotes |
     services = container(inner, given=given)
     handlers, live = services.get(PublicationHandlers), services.get(LivePublicationHandlers)
     removals = Removals(handlers, live, inner.streams, clock=inner.clock, lease=LEASE)
-    commands = SyndicationCommands(removals, services.get(LiveFollower))
+    availability = AvailabilityFollower(handlers, inner.streams, notes=given[ServiceNotes])
+    commands = SyndicationCommands(removals, services.get(LiveFollower), availability=availability)
     worker = OrderWorker(Orders(inner.database, CONSUMER), commands.carry_out, waker=Waker())
     await inner.database.execute("UPDATE orders SET due_at = clock_timestamp()")
     while await worker.carry_out():

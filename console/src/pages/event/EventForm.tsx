@@ -120,6 +120,10 @@ export function EventForm({ title, seen, begun, editable = true, onClose, change
           ))}
           <Field label="DVR window in seconds" type="number" hint="0: none" {...text("dvrLength")} />
         </div>
+        <div class="pair">
+          <TimeField label="Public from" hint="It becomes public at this time." {...text("publishedStart")} />
+          <TimeField label="Public until" hint="It becomes private at this time." {...text("publishedEnd")} />
+        </div>
         <fieldset class="flags" disabled={!editable}>
           <legend>Automatic actions</legend>
           {FLAGS.map(([name, label]) => (

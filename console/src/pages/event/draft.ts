@@ -27,6 +27,8 @@ export interface Draft extends Texts {
   /** Local time: `2031-05-01T20:15`. */
   scheduledStart: string;
   scheduledEnd: string;
+  publishedStart: string;
+  publishedEnd: string;
   roomId: string;
   channelId: string;
   eventTypeId: string;
@@ -51,6 +53,8 @@ export function draftOf(event: MediaEvent, tags: readonly string[]): Draft {
     ...textsOf((name) => event[name]),
     scheduledStart: localText(event.scheduledStart),
     scheduledEnd: localText(event.scheduledEnd),
+    publishedStart: localText(event.publishedStart),
+    publishedEnd: localText(event.publishedEnd),
     roomId: event.roomId ?? "",
     channelId: event.channelId ?? "",
     eventTypeId: event.eventTypeId ?? "",
@@ -78,6 +82,8 @@ export const EMPTY: Draft = {
   ...textsOf(() => ""),
   scheduledStart: "",
   scheduledEnd: "",
+  publishedStart: "",
+  publishedEnd: "",
   roomId: "",
   channelId: "",
   eventTypeId: "",
@@ -104,6 +110,9 @@ export function problemsOf(draft: Draft, steps: readonly Schemas["PatchStep"][] 
   if (isSent("scheduledStart", "scheduledEnd") && draft.scheduledStart !== "" && draft.scheduledEnd !== "" && Date.parse(draft.scheduledEnd) <= Date.parse(draft.scheduledStart)) {
     found.push({ field: "scheduledEnd", message: END_BEFORE_START });
   }
+  if (isSent("publishedStart", "publishedEnd") && draft.publishedStart !== "" && draft.publishedEnd !== "" && Date.parse(draft.publishedEnd) <= Date.parse(draft.publishedStart)) {
+    found.push({ field: "publishedEnd", message: END_BEFORE_START });
+  }
   if (isSent("autoStart", "scheduledStart") && draft.autoStart && draft.scheduledStart === "") found.push({ field: "scheduledStart", message: "An automatic start needs a scheduled start." });
   if (isSent("autoEnd", "scheduledEnd") && draft.autoEnd && draft.scheduledEnd === "") found.push({ field: "scheduledEnd", message: "An automatic stop needs a scheduled end." });
   if (isSent("dvrLength") && !/^\d*$/.test(draft.dvrLength.trim())) found.push({ field: "dvrLength", message: "It must be a whole number of seconds, from 0." });
@@ -123,7 +132,7 @@ function wireOf(name: keyof Draft, value: string | boolean): unknown {
   if (typeof value === "boolean") return value;
   if (name === "tags") return tagsOf(value);
   if (name === "dvrLength") return value.trim() === "" ? 0 : Number(value);
-  if (name.startsWith("scheduled")) return value === "" ? null : new Date(value).toISOString();
+  if (name.startsWith("scheduled") || name.startsWith("published")) return value === "" ? null : new Date(value).toISOString();
   if (name.endsWith("Id") && !TEXTS.some((each) => each.name === name)) return value === "" ? null : value;
   return value;
 }

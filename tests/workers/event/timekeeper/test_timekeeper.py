@@ -67,6 +67,23 @@ async def test_what_is_not_due_stays_as_it_is(keeping: Keeping) -> None:
     assert keeping.scheduled() == [(8, UNPUBLISHED)]
 
 
+async def test_it_publishes_and_withdraws_by_the_availability_window(keeping: Keeping) -> None:
+    """The windows of 1 and 2 were missed; that of 4 opens and closes while the timekeeper runs."""
+    for number, start, end in ((1, -HOUR, HOUR), (2, -2 * HOUR, -HOUR), (3, HOUR, None), (4, 2.5, 5)):
+        times: dict[str, Any] = {"published_start": keeping.seconds(start), "published_end": keeping.seconds(end)}
+        await keeping.plan(number, state=EventState.VOD_PRIVATE, **times)
+    await keeping.plan(5, state=EventState.VOD_PUBLIC, published_end=keeping.seconds(HOUR))
+    await keeping.plan(6, state=UNPUBLISHED, published_start=keeping.seconds(-1))
+    async with keeping.timekeeper():
+        await keeping.change(5, published_end=keeping.seconds(-HOUR))
+        await keeping.reached(PUBLISHED, 6)
+        await until(lambda: (4, EventState.VOD_PRIVATE) in keeping.scheduled(), what="the end of the window")
+        await keeping.reached(EventState.VOD_PUBLIC, 1)
+        await keeping.reached(EventState.VOD_PRIVATE, 2, 3, 4, 5)
+    assert [change for change in keeping.scheduled() if change[0] == 4] == [(4, EventState.VOD_PUBLIC), (4, EventState.VOD_PRIVATE)]
+    assert len(keeping.scheduled()) == 5
+
+
 async def test_it_starts_at_its_time_and_stops_at_its_time(keeping: Keeping) -> None:
     async with keeping.timekeeper():
         await keeping.plan(1, start=4, end=8)
