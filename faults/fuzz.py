@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from lxml import etree
 
 from api.kernel.log import JsonFormatter, RequestLog
+from api.speke.rate import TokenBuckets
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.core import core, prepare
 from api.wiring.siblings import Alone, Siblings
@@ -141,7 +142,7 @@ async def _provider(folder: Path, stream: TextIO) -> AsyncIterator[tuple[httpx.A
     try:
         address = await asyncio.to_thread(server.start)
         inner = core(address, role=await prepare(address))
-        siblings = Alone(inner.registry, per_second=_UNLIMITED)
+        siblings = Alone(inner.registry, buckets=TokenBuckets(_UNLIMITED))
         container = services(inner, outbound=outbound, files=MediaDirectory(folder), given={Siblings: siblings})
         usage, request_log = container[UsageRecorder], RequestLog(stream, clock=inner.clock)
         await inner.start()

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 from api.engine.surface import Strangers
-from api.guards.seats import OwnSeats, Seats
-from api.kernel.subscribers import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame, take_all
+from api.guards.seats import Seats
+from api.kernel.subscribers import AWAY, BEAT, FULL, SILENCE, SubscriberLimit, frame
 from domain.kernel.errors import Unavailable
 from domain.kernel.internal_addresses import InternalAddresses
 from projections.kernel.background_task import BackgroundTask
@@ -68,7 +68,7 @@ class DashboardBroadcast:
         self._strangers = strangers or Strangers(InternalAddresses())
         self._pause = pause
         self._readers: dict[_Audience, _Reader] = {}
-        self._seats = seats or OwnSeats()
+        self._seats = seats or Seats()
         self.subscribers = SubscriberLimit("dashboard", self._seats)
 
     @property
@@ -82,7 +82,7 @@ class DashboardBroadcast:
         reader = self._readers.get(audience)
         if reader is None:
             limits = {} if has_key else {f"{_READERS}, without a key": _MAX_READERS_WITHOUT_KEY}
-            seats = await take_all(self._seats, {**limits, _READERS: _MAX_READERS})
+            seats = self._seats.take({**limits, _READERS: _MAX_READERS})
             if not seats:
                 yield FULL
                 return
@@ -98,19 +98,11 @@ class DashboardBroadcast:
             reader.subscribers -= 1
             if not reader.subscribers:
                 del self._readers[audience]
-                self._leave(reader.seats)
+                self._seats.leave(reader.seats)
                 await reader.stop()
 
-    def _leave(self, seats: Sequence[str]) -> None:
-        for kind in seats:
-            self._seats.leave(kind)
-
     async def _reader(self, audience: _Audience, seats: Sequence[str]) -> _Reader:
-        """Return the reader of an audience, which takes the seats. Another subscriber may have started it in the meantime; the
-        seats are released then."""
-        if audience in self._readers:
-            self._leave(seats)
-            return self._readers[audience]
+        """Return a new reader of an audience, which takes the seats."""
         client, has_key = audience
 
         async def read() -> Any:

@@ -15,7 +15,7 @@ from api.engine.job_log_text import record
 from api.engine.requests import EngineModel
 from api.engine.responses import LogRecord
 from api.engine.surface import UNAVAILABLE, EngineRoute, Strangers
-from api.guards.seats import OwnSeats, Seats
+from api.guards.seats import Seats
 from api.http.response import EVENT_STREAM, Response
 from api.http.routing import OPEN, Service, rules
 from api.kernel.pages import next_link
@@ -66,7 +66,7 @@ class LogFollower:
         self._history = history
         self._pause = pause
         self._strangers = strangers or Strangers(InternalAddresses())
-        self.subscribers = SubscriberLimit("job log", seats or OwnSeats())
+        self.subscribers = SubscriberLimit("job log", seats or Seats())
 
     async def frames(self, job: int, cursor: LogCursor, *, in_full: bool) -> AsyncGenerator[bytes, None]:
         """Yield the records after `cursor` until the job has ended and a last poll returns no new entry. While the database is

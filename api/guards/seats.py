@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Protocol
+from collections.abc import Mapping, Sequence
 
 
-class Seats(Protocol):
-    """The seats of an application, also of one that runs in several processes. Each kind of seat has a name and a limit."""
+class Seats:
+    """The seats of one process, which has an equal share of each limit with the other `processes`."""
 
-    async def take(self, kind: str, most: int) -> bool:
-        """Whether there was a free seat; it is taken until `leave`."""
-        ...
-
-    def leave(self, kind: str) -> None: ...
-
-
-class OwnSeats:
-    """The seats of one process."""
-
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 1) -> None:
+        self._processes = processes
         self.taken: Counter[str] = Counter()
 
-    async def take(self, kind: str, most: int) -> bool:
-        if self.taken[kind] >= most:
-            return False
-        self.taken[kind] += 1
-        return True
+    def take(self, wanted: Mapping[str, int]) -> Sequence[str]:
+        """Take one seat of each kind, with its limit, and return the kinds. If one kind is full, take none."""
+        if any(self.taken[kind] >= -(-most // self._processes) for kind, most in wanted.items()):
+            return ()
+        self.taken.update(wanted.keys())
+        return tuple(wanted)
 
-    def leave(self, kind: str) -> None:
-        self.taken[kind] -= 1
-        if not self.taken[kind]:
-            del self.taken[kind]
+    def leave(self, kinds: Sequence[str]) -> None:
+        self.taken.subtract(kinds)
+        self.taken = +self.taken

@@ -5,7 +5,7 @@ A subscriber may need no key and may stay connected for ever, so there are limit
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -54,7 +54,7 @@ class SubscriberLimit:
 
     async def within_limit(self, frames: AsyncGenerator[bytes, None], subscriber: Subscriber) -> AsyncGenerator[bytes, None]:
         """Yield the frames, or, at the limit, one that asks the client to come back later."""
-        taken = await take_all(self._seats, self._wanted(subscriber))
+        taken = self._seats.take(self._wanted(subscriber))
         if not taken:
             yield FULL
             return
@@ -67,8 +67,7 @@ class SubscriberLimit:
                     yield each
         finally:
             self.taken -= 1
-            for kind in taken:
-                self._seats.leave(kind)
+            self._seats.leave(taken)
 
     def _wanted(self, subscriber: Subscriber) -> Mapping[str, int]:
         if subscriber.has_key:
@@ -76,21 +75,6 @@ class SubscriberLimit:
             return {f"{self._kind}, client {subscriber.client}": most, self._kind: self._most}
         of_address, without_key = f"{self._kind}, {subscriber.address}", f"{self._kind}, without a key"
         return {of_address: self._each, without_key: self._most * 3 // 4, self._kind: self._most}
-
-
-async def take_all(seats: Seats, wanted: Mapping[str, int]) -> Sequence[str]:
-    """Take one seat of each kind, with its limit, and return the kinds. If one kind is full, take none."""
-    taken: list[str] = []
-    try:
-        for kind, most in wanted.items():
-            if not await seats.take(kind, most):
-                break
-            taken.append(kind)
-    finally:
-        if len(taken) < len(wanted):
-            for kind in taken:
-                seats.leave(kind)
-    return taken if len(taken) == len(wanted) else ()
 
 
 def frame(data: Any, *, id: str | None = None) -> bytes:

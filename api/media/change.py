@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
 
-from api.guards.seats import OwnSeats, Seats
+from api.guards.seats import Seats
 from api.http.errors import BadRequest
 from api.http.response import EVENT_STREAM, Response
 from api.http.routing import Service, rules
@@ -67,7 +67,7 @@ class ChangeStreams:
         self._feed = feed
         self._life = life
         self._silence = silence
-        self.subscribers = SubscriberLimit("changes", seats or OwnSeats(), most=_MOST)
+        self.subscribers = SubscriberLimit("changes", seats or Seats(), most=_MOST)
 
     async def frames(self, after: int | None, selection: ChangeFilter) -> AsyncGenerator[bytes, None]:
         """Yield the changes after a position, or after the log's end. Positions without a matching change are sent with the next

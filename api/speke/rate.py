@@ -5,47 +5,56 @@ A packager with many endpoints requests all their keys when it starts, so a buck
 
 from __future__ import annotations
 
+import mmap
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from math import ceil
 from typing import Final
+from zlib import crc32
 
 from api.http.errors import TooManyRequests
 
 PER_SECOND: Final = 50
 _SECONDS_HELD: Final = 4
+_BUCKETS: Final = 16_384
+SIZE: Final = 16 * _BUCKETS
+"""The bytes of memory for the buckets: two numbers of 64 bits for each."""
 
 
 class TokenBuckets:
     """Token buckets for `per_second` requests on average and four times as many at once. Only clients with a valid key have a
-    bucket."""
+    bucket. Two clients rarely have the same one.
 
-    def __init__(self, per_second: int = PER_SECOND, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._per_second = per_second
+    With `descriptor` the buckets are in memory that several processes share. Two processes that take a token at the same instant
+    may both take the same one."""
+
+    def __init__(
+        self, per_second: int = PER_SECOND, *, descriptor: int = -1, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.per_second = per_second
         self._most = float(per_second * _SECONDS_HELD)
         self._monotonic = monotonic
-        self._buckets: dict[str, tuple[float, float]] = {}
-        """The remaining tokens of each client, and the time of that count."""
+        self._numbers = memoryview(mmap.mmap(descriptor, SIZE)).cast("d")
+        """For each bucket the tokens that are missing, and the time of that count."""
 
     def take(self, client: str) -> int:
         """Take a token and return 0; without a token return the seconds until there is one."""
-        now = self._monotonic()
-        tokens, then = self._buckets.get(client, (self._most, now))
-        tokens = min(self._most, tokens + (now - then) * self._per_second)
-        if tokens < 1:
-            self._buckets[client] = (tokens, now)
-            return max(1, ceil((1 - tokens) / self._per_second))
-        self._buckets[client] = (tokens - 1, now)
-        return 0
+        now, place = self._monotonic(), 2 * (crc32(client.encode()) % _BUCKETS)
+        missing, then = self._numbers[place : place + 2]
+        missing = max(0.0, missing - (now - then) * self.per_second)
+        over = missing + 1 - self._most
+        if over <= 0:
+            missing += 1
+        self._numbers[place], self._numbers[place + 1] = missing, now
+        return 0 if over <= 0 else max(1, ceil(over / self.per_second))
 
 
 class RateLimit:
-    """Refuses a request of a client without a token. `take` is `TokenBuckets.take`, in this process or in the supervisor."""
+    """Refuses a request of a client without a token."""
 
-    def __init__(self, take: Callable[[str], Awaitable[int]], *, per_second: int) -> None:
-        self._take = take
-        self._per_second = per_second
+    def __init__(self, buckets: TokenBuckets) -> None:
+        self._buckets = buckets
 
-    async def take(self, client: str) -> None:
-        if wait := await self._take(client):
-            raise TooManyRequests(f"more than {self._per_second} requests per second; try again later", retry_after=wait)
+    def take(self, client: str) -> None:
+        if wait := self._buckets.take(client):
+            raise TooManyRequests(f"more than {self._buckets.per_second} requests per second; try again later", retry_after=wait)

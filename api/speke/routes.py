@@ -148,7 +148,7 @@ async def issue_content_keys(
     The answer is the document, filled in. A refusal is one line of text that begins with a code, which the header X-Error-Code
     repeats.
     """
-    await rate.take(client_name)
+    rate.take(client_name)
     audience = Audience(client_name, urlsplit(request.root_url).netloc, directory.drm_of(client_name))
     speke_version = request.header("x-speke-version")
     cache_key = cache.key(body, speke_version, audience=audience)

@@ -31,6 +31,7 @@ from api.kernel.version import product_version
 from api.media.health_overview import SAMPLE_EVERY, Overview
 from api.origin.access import OriginAccess
 from api.published.files import PublishedFiles
+from api.speke.rate import TokenBuckets
 from api.speke.usage_recorder import UsageRecorder
 from api.wiring.assembly import services_of
 from api.wiring.container import Container
@@ -304,7 +305,7 @@ async def build(
     container.bind(PROVIDERS)
     callers = _callers(core, settings, only=caller)
     container.give(Authenticate, callers)
-    container.give(Siblings, siblings or Alone(core.registry, per_second=settings.speke_rate))
+    container.give(Siblings, siblings or Alone(core.registry, buckets=TokenBuckets(settings.speke_rate)))
     for kind in (QuietMode, GuardedClient, MediaFiles):  # one of each in the process, for the API and its workers
         container.give(kind, container[kind])
     container.give(ServedMedia, ServedMedia(container[MediaSource] if settings.media_serve else None))

@@ -122,11 +122,11 @@ def session_queries(database: Database) -> SessionQueries:
 
 
 def seats(siblings: Siblings) -> Seats:
-    return siblings.seats
+    return Seats(siblings.api_processes)
 
 
 def rate_limit(siblings: Siblings) -> RateLimit:
-    return RateLimit(siblings.take_token, per_second=siblings.per_second)
+    return RateLimit(siblings.buckets)
 
 
 def all_metrics(siblings: Siblings) -> AllMetrics:

@@ -6,28 +6,22 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from api.guards.seats import OwnSeats, Seats
 from api.operations.metrics import Snapshot, of_process, snapshot
-from api.speke.rate import PER_SECOND, TokenBuckets
+from api.speke.rate import TokenBuckets
 
 
 class Siblings(Protocol):
-    """The processes of one product. `processes` is their number; a limit that each process enforces separately is divided by it."""
+    """The processes of one product. A limit that each process enforces separately is divided by their number: `processes` of all
+    kinds, of which `api_processes` serve the API."""
 
     processes: int
-    per_second: int
-    """The rate of `take_token`."""
-
-    @property
-    def seats(self) -> Seats: ...
+    api_processes: int
+    buckets: TokenBuckets
+    """The rate limit, which all processes share."""
 
     @property
     def complete(self) -> bool:
         """True when each of them has been ready once."""
-        ...
-
-    async def take_token(self, client: str) -> int:
-        """Take a token as `TokenBuckets.take` does."""
         ...
 
     async def metrics(self) -> Snapshot:
@@ -38,17 +32,12 @@ class Siblings(Protocol):
 class Alone:
     """A process without siblings."""
 
-    processes = 1
+    processes = api_processes = 1
     complete = True
 
-    def __init__(self, registry: CollectorRegistry, *, per_second: int = PER_SECOND) -> None:
-        self.per_second = per_second
-        self.seats = OwnSeats()
+    def __init__(self, registry: CollectorRegistry, *, buckets: TokenBuckets | None = None) -> None:
+        self.buckets = buckets or TokenBuckets()
         self._registry = registry
-        self._buckets = TokenBuckets(per_second)
-
-    async def take_token(self, client: str) -> int:
-        return self._buckets.take(client)
 
     async def metrics(self) -> Snapshot:
         return of_process(snapshot(self._registry), "api 1")

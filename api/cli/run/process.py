@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import uvloop
 from prometheus_client import CollectorRegistry
@@ -21,6 +21,7 @@ from api.cli.run.process_channel import ChannelClosed, ProcessChannel
 from api.cli.run.runner import EXPECTED_ERRORS, set_up_log
 from api.cli.run.stop_signals import StopSignals
 from api.operations.metrics import Snapshot, snapshot
+from api.speke.rate import TokenBuckets
 from api.wiring.settings import Settings
 from domain.kernel.errors import Unavailable
 from projections.client.changes import ClientChanges
@@ -37,21 +38,17 @@ _SECONDS: Final = 2.0
 
 
 class SupervisorLink:
-    """The connection to the supervisor, and through it to the other processes. It also takes seats, which the supervisor counts for
-    all processes."""
+    """The connection to the supervisor, and through it to the other processes."""
 
-    def __init__(self, *, processes: int, per_second: int) -> None:
+    def __init__(self, *, processes: int, api_processes: int, buckets: TokenBuckets) -> None:
         self.processes = processes
-        self.per_second = per_second
+        self.api_processes = api_processes
+        self.buckets = buckets
         self.registry = CollectorRegistry()
         self.retire = asyncio.Event()
         self.complete = False
         notices = {"retire": lambda _: self.retire.set(), "complete": self._set_complete}
         self._channel = ProcessChannel(answers={"metrics": self._own}, notices=notices)
-
-    @property
-    def seats(self) -> SupervisorLink:
-        return self
 
     async def connect(self, end: socket.socket) -> None:
         await self._channel.connect(end)
@@ -69,34 +66,23 @@ class SupervisorLink:
         self._channel.tell("metrics", snapshot(self.registry))
         await self._channel.close()
 
-    async def take(self, kind: str, most: int) -> bool:
-        return bool(await self._ask("seat", (kind, most)))
-
-    def leave(self, kind: str) -> None:
-        self._channel.tell("leave", kind)
-
-    async def take_token(self, client: str) -> int:
-        return int(await self._ask("token", client))
-
     async def metrics(self) -> Snapshot:
-        totals: Snapshot = await self._ask("metrics")
-        return totals
-
-    async def _ask(self, name: str, value: Any = None) -> Any:
         try:
-            return await self._channel.ask(name, value, seconds=_SECONDS)
+            totals: Snapshot = await self._channel.ask("metrics", seconds=_SECONDS)
         except (ChannelClosed, TimeoutError):
             raise Unavailable("the supervisor of this process does not answer") from None
+        return totals
 
     async def _own(self, _: None) -> Snapshot:
         return snapshot(self.registry)
 
 
 async def _run(start: ProcessStart, settings: Settings) -> int:
-    channel, shared, *sockets = start.descriptors
+    channel, clients, rates, *sockets = start.descriptors
     order = start.order
-    link = SupervisorLink(processes=order["processes"], per_second=settings.speke_rate)
-    changes = ClientChanges(shared, cell=order["cell"])
+    buckets = TokenBuckets(settings.speke_rate, descriptor=rates)
+    link = SupervisorLink(processes=order["processes"], api_processes=order["api_processes"], buckets=buckets)
+    changes = ClientChanges(clients, cell=order["cell"])
     with StopSignals() as signals:
         await link.connect(socket.socket(fileno=channel))
         failure = ""

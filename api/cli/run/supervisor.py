@@ -24,12 +24,11 @@ from api.cli.run.sockets import bound_sockets
 from api.cli.run.startup_text import print_ready, print_status, working_text
 from api.cli.run.stop_signals import StopSignals
 from api.guards.limits import ConnectionLimits
-from api.guards.seats import OwnSeats
 from api.operations.metrics import Snapshot, of_process, snapshot, total, without_gauges
-from api.speke.rate import TokenBuckets
+from api.speke import rate
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
-from projections.client.changes import MOST_PROCESSES, SIZE
+from projections.client import changes
 from projections.kernel.background_task import start_forever, start_task
 from workers.kernel.fork_client import ForkedProcess, ForkServer
 from workers.ports.provisioners import HALT_SECONDS
@@ -59,7 +58,7 @@ async def supervise(
         copies = stack.enter_context(bound_sockets(settings.host, port=settings.port, copies=api)) if api else []
         if copies:
             settings = settings.listening_on(copies[0][0].getsockname()[1])
-        shared = Shared(api + workers, per_second=settings.speke_rate, settings=settings.decided)
+        shared = Shared(api, workers, settings=settings.decided)
         stack.callback(shared.close)
         places = [
             *(ProcessPlace("api", number + 1, () if workers else roles, sockets) for number, sockets in enumerate(copies)),
@@ -262,7 +261,7 @@ Summary = Sequence[tuple[str, str]]
 
 
 class Supervised:
-    """A process of the supervisor. Its share of shared limits is freed when it has ended, however it ended."""
+    """A process of the supervisor."""
 
     def __init__(self, place: ProcessPlace, shared: Shared, *, fork_server: ForkServer) -> None:
         self.place = place
@@ -271,15 +270,14 @@ class Supervised:
         self._since = monotonic()
         self._shared = shared
         self._cell = shared.cells.pop()
-        self._taken: Counter[str] = Counter()
         self.failure = ""
         """The reported reason why it could not start."""
         self._ready: asyncio.Future[Summary] = asyncio.get_running_loop().create_future()
         self._process: ForkedProcess
         self._ending: asyncio.Task[int]
         self.channel = ProcessChannel(
-            answers={"token": self._token, "seat": self._seat, "metrics": self._metrics},
-            notices={"ready": self._set_ready, "failed": self._set_failure, "leave": self._leave, "metrics": self._store_metrics},
+            answers={"metrics": self._metrics},
+            notices={"ready": self._set_ready, "failed": self._set_failure, "metrics": self._store_metrics},
         )
 
     @property
@@ -297,11 +295,12 @@ class Supervised:
             "kind": self.place.kind,
             "title": f"medialedger: {self.place}",
             "processes": self._shared.processes,
+            "api_processes": self._shared.api_processes,
             "cell": self._cell,
             "roles": list(self.place.roles),
             "settings": dict(self._shared.settings),
         }
-        passed = [theirs.fileno(), self._shared.changes, *(each.fileno() for each in self.place.sockets)]
+        passed = [theirs.fileno(), self._shared.changes, self._shared.rates, *(each.fileno() for each in self.place.sockets)]
         try:
             self._process = await self._fork_server.fork(order, passed)
         except BaseException as error:
@@ -329,13 +328,13 @@ class Supervised:
         return await asyncio.shield(self._ending)
 
     async def _end(self) -> int:
-        """Free the shares of the process, after reading its last messages."""
+        """Wait for the end of the process, and read its last messages."""
         code = await self._process.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WORDS):
                 await self.channel.ended()
         self._shared.running.remove(self)
-        self._shared.ended(self.snapshot, self._taken)
+        self._shared.ended(self.snapshot)
         self._shared.cells.append(self._cell)
         await self.channel.close()
         return code
@@ -350,21 +349,6 @@ class Supervised:
         """Ask for the metrics of the process. If it does not answer, its earlier numbers stay."""
         with suppress(ChannelClosed, TimeoutError):
             self._store_metrics(await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS))
-
-    async def _token(self, client: str) -> int:
-        return self._shared.buckets.take(client)
-
-    async def _seat(self, request: Sequence[Any]) -> bool:
-        kind, most = request
-        taken = await self._shared.seats.take(kind, most)
-        self._taken[kind] += taken
-        return taken
-
-    def _leave(self, kind: str) -> None:
-        self._taken[kind] -= 1
-        if not self._taken[kind]:
-            del self._taken[kind]
-        self._shared.seats.leave(kind)
 
     async def _metrics(self, _: None) -> Snapshot:
         return await self._shared.metrics()
@@ -418,29 +402,35 @@ class RunningProcess(Protocol):
     def kill(self) -> None: ...
 
 
-class Shared:
-    """The shared state of `processes` processes. It must be closed at the end, because it holds the shared memory."""
+def _shared_memory(name: str, *, size: int) -> int:
+    descriptor = os.memfd_create(name)
+    os.truncate(descriptor, size)
+    return descriptor
 
-    def __init__(self, processes: int, *, per_second: int, settings: Mapping[str, Any] | None = None) -> None:
-        self.processes = processes
+
+class Shared:
+    """The shared state of all processes. It must be closed at the end, because it holds the shared memory."""
+
+    def __init__(self, api: int, workers: int, *, settings: Mapping[str, Any] | None = None) -> None:
+        self.processes = api + workers
+        self.api_processes = api
         self.settings = settings or {}
         """The settings that the command decided, which override the environment."""
-        self.buckets = TokenBuckets(per_second)
-        self.seats = OwnSeats()
         self.running: list[RunningProcess] = []
         self.restarts = 0
         self._ready: set[str] = set()
         """The places whose process has been ready."""
-        self.cells = list(range(MOST_PROCESSES))
+        self.cells = list(range(changes.MOST_PROCESSES))
         """The cells of `ClientChanges` that no process uses."""
-        self.changes = os.memfd_create("medialedger-client-changes")
-        os.truncate(self.changes, SIZE)
+        self.changes = _shared_memory("medialedger-client-changes", size=changes.SIZE)
+        self.rates = _shared_memory("medialedger-rates", size=rate.SIZE)
         self._of_ended: Snapshot = ()
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
 
     def close(self) -> None:
         os.close(self.changes)
+        os.close(self.rates)
 
     def set_ready(self, place: ProcessPlace) -> None:
         """Record that the process of a place is ready. When every place has had a ready process, all processes are informed."""
@@ -449,12 +439,9 @@ class Shared:
             for each in self.running:
                 each.tell_complete()
 
-    def ended(self, snapshot: Snapshot, seats: Counter[str]) -> None:
-        """Keep the counts of an ended process in the totals, and free its seats."""
+    def ended(self, snapshot: Snapshot) -> None:
+        """Keep the counts of an ended process in the totals."""
         self._of_ended = total([self._of_ended, without_gauges(snapshot)])
-        for kind, taken in seats.items():
-            for _ in range(taken):
-                self.seats.leave(kind)
 
     async def metrics(self) -> Snapshot:
         """Return the sum over all processes, including ended ones. No process is counted twice, because nothing is awaited after

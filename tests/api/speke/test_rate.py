@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from api.http.errors import TooManyRequests
-from api.speke.rate import RateLimit, TokenBuckets
+from api.speke.rate import SIZE, RateLimit, TokenBuckets
 
 
 class Watch:
@@ -38,18 +40,22 @@ def test_clients_do_not_take_from_each_other() -> None:
     assert [taken(limit, "a"), taken(limit, "b"), taken(limit, "a")] == [4, 4, 0]
 
 
+def test_processes_share_the_buckets_in_their_memory() -> None:
+    memory = os.memfd_create("rates")
+    os.truncate(memory, SIZE)
+    first, other = (TokenBuckets(2, descriptor=memory, monotonic=Watch()) for _ in range(2))
+    os.close(memory)
+    assert [taken(first, "a", most=5), taken(other, "a"), taken(other, "b")] == [5, 3, 8]
+
+
 @pytest.mark.parametrize("per_second", [1, 50, 10_000])
-async def test_a_refusal_says_when_to_come_again_and_then_it_works(per_second: int) -> None:
+def test_a_refusal_says_when_to_come_again_and_then_it_works(per_second: int) -> None:
     watch = Watch()
     buckets = TokenBuckets(per_second, monotonic=watch)
-
-    async def take(client: str) -> int:
-        return buckets.take(client)
-
-    limit = RateLimit(take, per_second=per_second)
+    limit = RateLimit(buckets)
     assert taken(buckets, "a", most=4 * per_second + 1) == 4 * per_second
     with pytest.raises(TooManyRequests) as refused:
-        await limit.take("a")
+        limit.take("a")
     assert refused.value.pairs == (("retry-after", "1"),)
     watch.now += 1
-    await limit.take("a")
+    limit.take("a")

@@ -237,12 +237,8 @@ async def with_services(http: httpx.AsyncClient, inner: Core, services_by_type: 
 
 async def test_too_many_are_429_and_told_when_to_come_again(with_services: Replaced, inner: Core) -> None:
     other = {"API-KEY": await introduce(inner, "packager", "keys")}
-    buckets = TokenBuckets(1, monotonic=lambda: 7.0)
-
-    async def tokens(client: str) -> int:
-        return buckets.take(client)
-
-    async with with_services({RateLimit: RateLimit(tokens, per_second=1)}) as http:
+    limit = RateLimit(TokenBuckets(1, monotonic=lambda: 7.0))
+    async with with_services({RateLimit: limit}) as http:
         statuses = [(await post_document(http, BOTH)).status_code for _ in range(5)]
         assert statuses == [200, 200, 200, 200, 429]
         answer = await post_document(http, b"not even XML")

@@ -68,7 +68,7 @@ class Part:
 def test_processes_are_informed_when_each_place_has_been_ready() -> None:
     api, workers = (Part(ProcessPlace(kind, 1)) for kind in ("api", "workers"))
     shared: Any
-    with closing(Shared(2, per_second=1)) as shared:
+    with closing(Shared(1, 1)) as shared:
         shared.running += [api, workers]
         shared.set_ready(api.place)
         shared.set_ready(api.place)  # it ended and was started again
