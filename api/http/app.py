@@ -31,7 +31,7 @@ from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
 from api.http.openapi import ApiDescription, corrected
 from api.http.parsing import JsonParser, invalid, parse_json
-from api.http.path_trie import PathTrie, parameter_names
+from api.http.path_trie import PathTrie
 from api.http.request import SCOPE, Caller, Request
 from api.http.response import Document, OpenStreams, Response
 from api.http.routing import Respond, Route
@@ -94,7 +94,7 @@ class Entry:
         self.meter = meter
         self.cross_origin = cross_origin
         self.route = route
-        self.names = () if route is None else parameter_names(route.path)
+        self.names = () if route is None else tuple(route.param_convertors)
         mine = route if isinstance(route, Route) else None
         self.streamed_body = mine is not None and mine.rules.streamed_body
         self.caching = UP_TO_THE_RESPONSE

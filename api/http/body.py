@@ -177,7 +177,7 @@ class QueryParser:
             return self._of_nothing
         values = self.data(raw)
         if not values.keys() <= self._documented:
-            unknown.extend(unknown_in_names(values, self._model.spellings()))
+            unknown.extend(unknown_in_names(values, self._model))
         return self._validator.read(values)
 
 

@@ -71,7 +71,7 @@ class Endpoint:
             if self._query is not None:
                 arguments["query"] = self._query.parse(query, unknown)
             elif query:
-                unknown += unknown_in_names(names_of_query(query), {})
+                unknown += unknown_in_names(names_of_query(query))
             if self._body is not None:
                 arguments["body"] = self._body.parse(
                     request.content, media_type, headers=request.fields, unknown=unknown, json=self._parse_json

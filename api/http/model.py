@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -105,32 +105,33 @@ class Wire(BaseModel):
     def lists(cls) -> frozenset[str]:
         """Return the names whose value may be sent several times, in a query or a form. Lists of objects are not among them: a
         form holds such a list as one JSON text."""
-        return frozenset(name for name, each in cls._by_name() if _holds_list(each.annotation))
+        return frozenset(name for name, each in cls.by_name().items() if _holds_list(each.annotation))
 
     @classmethod
     @cache
     def optional(cls) -> frozenset[str]:
         """Return every accepted name, in lower case, of a field that may be absent."""
-        required = {name for name, each in cls._by_name() if each.is_required()}
+        required = {name for name, each in cls.by_name().items() if each.is_required()}
         return frozenset(spelling for spelling, name in cls._spellings.items() if name not in required)
 
     @classmethod
     @cache
     def sent_files(cls) -> frozenset[str]:
         """Return every accepted name, in lower case, of a field that may be a file of a form."""
-        files = {name for name, each in cls._by_name() if SentFile in get_args(each.annotation)}
+        files = {name for name, each in cls.by_name().items() if SentFile in get_args(each.annotation)}
         return frozenset(spelling for spelling, name in cls._spellings.items() if name in files)
 
     @classmethod
     @cache
     def date_times(cls) -> frozenset[str]:
         """Return the names of the fields that hold a date-time."""
-        return frozenset(name for name, each in cls._by_name() if _is_date_time((each.annotation, *each.metadata)))
+        return frozenset(name for name, each in cls.by_name().items() if _is_date_time((each.annotation, *each.metadata)))
 
     @classmethod
-    def _by_name(cls) -> Iterator[tuple[str, FieldInfo]]:
-        for name, each in cls.model_fields.items():
-            yield wire_names(cls, name)[0], each
+    @cache
+    def by_name(cls) -> Mapping[str, FieldInfo]:
+        """Return the fields by their documented names."""
+        return {wire_names(cls, name)[0]: each for name, each in cls.model_fields.items()}
 
     @model_validator(mode="before")
     @classmethod

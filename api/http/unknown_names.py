@@ -12,13 +12,14 @@ from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
 from urllib.parse import parse_qsl, quote
 
 from api.http.errors import FieldError
-from api.http.model import Wire, wire_names
+from api.http.model import Wire
 
 MOST: Final = 20
 """The number of names that are reported; a hostile body may have thousands."""
 _LONGEST: Final = 40
 _BEGINNING: Final = 8
 _CACHED: Final = 1024
+"""The number of answers that each function here remembers."""
 _CLOSE: Final = 0.7
 _LISTS: Final = (list, tuple, set, frozenset)
 _IN_QUOTES: Final = " !#$&'()*+,/:;<=>?@[]^`{|}"
@@ -41,9 +42,9 @@ def warning(names: Iterable[UnknownName]) -> tuple[bytes, bytes]:
     return b"warning", f'299 - "unknown: {quote("; ".join(texts), safe=_IN_QUOTES)}"'.encode("ascii")
 
 
-def unknown_in_names(names: Iterable[str], spellings: Mapping[str, str]) -> list[UnknownName]:
-    """Return the unknown names of a query."""
-    return [_unknown(name, "", spellings) for name in names if name.lower() not in spellings][:MOST]
+def unknown_in_names(names: Iterable[str], *models: type[Wire]) -> list[UnknownName]:
+    """Return the unknown names of a query that is read as one of the models."""
+    return [_unknown(name, "", models) for name in names if name.lower() not in _spellings(models)][:MOST]
 
 
 def names_of_query(raw: bytes) -> list[str]:
@@ -61,10 +62,11 @@ def unknown_in_body(annotation: Any, data: Any) -> list[UnknownName]:
 
 def lists_of_objects(model: type[Wire]) -> Mapping[str, Mapping[str, str]]:
     """Return the fields of a model that hold lists of objects, with the accepted spellings of the members of these objects."""
-    lists: dict[str, dict[str, str]] = {}
-    for name, annotation in _fields(model).items():
-        for item in _models(_items(annotation)):
-            lists.setdefault(name, {}).update(item.spellings())
+    lists: dict[str, Mapping[str, str]] = {}
+    for name, field in model.by_name().items():
+        annotation: Any = field.annotation
+        if items := _models(_items(annotation)):
+            lists[name] = _spellings(items)
     return lists
 
 
@@ -76,30 +78,36 @@ def _walk(annotation: Any, data: Any, *, place: str, unknown: list[UnknownName])
                 return
             _walk(items, item, place=f"{place}[{index}]", unknown=unknown)
     elif isinstance(data, dict) and (models := _models(annotation)):
-        spellings: dict[str, str] = {}
-        for model in models:
-            spellings.update(model.spellings())
+        spellings = _spellings(models)
         for key, value in data.items():
             if len(unknown) >= MOST:
                 return
             documented = spellings.get(key.lower())
             if documented is not None:
-                inner = tuple(_fields(model).get(documented) for model in models)
+                inner = tuple(model.by_name()[documented].annotation for model in models if documented in model.by_name())
                 _walk(inner, value, place=f"{place}.{documented}" if place else documented, unknown=unknown)
             elif all(model.model_config.get("extra") == "ignore" for model in models):
-                unknown.append(_unknown(key, place, spellings))
+                unknown.append(_unknown(key, place, models))
 
 
-def _unknown(key: str, place: str, spellings: Mapping[str, str]) -> UnknownName:
+def _unknown(key: str, place: str, models: tuple[type[Wire], ...]) -> UnknownName:
     """Return an unknown name, of which a long one is cut: it is no misspelled name, and may be a secret in the wrong place."""
-    shown = key if len(key) <= _LONGEST else f"{key[:_BEGINNING]}... ({len(key)} characters)"
-    close = get_close_matches(key.lower(), spellings, 1, _CLOSE) if len(key) <= _LONGEST else []
-    return UnknownName(f"{place}.{shown}" if place else shown, spellings[close[0]] if close else None)
+    is_long = len(key) > _LONGEST
+    shown = f"{key[:_BEGINNING]}... ({len(key)} characters)" if is_long else key
+    return UnknownName(f"{place}.{shown}" if place else shown, None if is_long else _meant(key.lower(), models))
 
 
 @lru_cache(_CACHED)
-def _fields(model: type[Wire]) -> Mapping[str, Any]:
-    return {wire_names(model, name)[0]: field.annotation for name, field in model.model_fields.items()}
+def _meant(key: str, models: tuple[type[Wire], ...]) -> str | None:
+    """Return the documented name that is most like an unknown one. Clients repeat their mistakes in each request."""
+    spellings = _spellings(models)
+    close = get_close_matches(key, spellings, 1, _CLOSE)
+    return spellings[close[0]] if close else None
+
+
+@lru_cache(_CACHED)
+def _spellings(models: tuple[type[Wire], ...]) -> Mapping[str, str]:
+    return {spelling: name for model in models for spelling, name in model.spellings().items()}
 
 
 @lru_cache(_CACHED)
