@@ -7,6 +7,8 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -25,7 +27,7 @@ from api.guards.unsent import UnsentBodies
 from api.http.body import Disconnected
 from api.http.cross_origin import CrossOrigin
 from api.http.endpoint import Endpoint
-from api.http.errors import FailureOf, HttpError, MethodNotAllowed, NoSuchPath, failure_of
+from api.http.errors import FailureOf, HttpError, failure_of
 from api.http.headers import FOR_ITS_CALLER, NOSNIFF, NOT_STORED, UP_TO_THE_RESPONSE
 from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
@@ -38,6 +40,8 @@ from api.http.routing import Respond, Route
 from api.http.surface import Surface
 
 Hook = Callable[[], Awaitable[None]]
+BeginSpan = Callable[[Request, Surface], Callable[[int], None] | None]
+"""Begins the span of a request in a distributed trace, or none. The result ends it with the status of the response."""
 Services = Mapping[Any, object]
 _ENTRY = "medialedger.entry"
 _logger = logging.getLogger("medialedger.http")
@@ -57,18 +61,6 @@ class RequestLog(Protocol):
     def add(self, request: Request, *, status: int, seconds: float) -> None: ...
 
     def flush(self) -> None: ...
-
-
-class RequestSpan(Protocol):
-    """The span of one request in a distributed trace."""
-
-    def end(self, status: int) -> None: ...
-
-
-class RequestSpans(Protocol):
-    """Begins the span of a request, or none. `has_route` is False for an unknown path or method."""
-
-    def begin(self, request: Request, surface: Surface, *, has_route: bool) -> RequestSpan | None: ...
 
 
 class Entry:
@@ -106,7 +98,7 @@ class Entry:
     def failing(self, error: Exception) -> Entry:
         """Return the same entry with an application that raises an error."""
         entry = copy(self)
-        entry.app = _raising(error)
+        entry.app = _raising(lambda: error)
         return entry
 
 
@@ -156,14 +148,15 @@ class TrieRouter(APIRouter):
             rule = application.cross_origin_of(surface)
             if rule is not None and rule.origins != frozenset() and "OPTIONS" not in leaf:
                 leaf["OPTIONS"] = application.entry(_preflight(rule, routes), path, surface)
-            leaf[""] = application.entry(_failing(MethodNotAllowed, ", ".join(sorted(leaf))), path, surface)
-        longest_first = sorted(surfaces.values(), key=lambda surface: -len(surface.prefix))
+            allow = ", ".join(sorted(leaf))
+            wrong_method = partial(HttpError, f"This path answers {allow}.", status=405, headers=(("allow", allow),))
+            leaf[""] = application.entry(_raising(wrong_method), path, surface)
+        longest_first = sorted(filter(None, surfaces), key=len, reverse=True)
+        no_path = _raising(partial(HttpError, "There is nothing at this path.", status=404))
         self._unknown = [
-            (each.prefix.encode(), application.entry(_failing(NoSuchPath), "unknown", each))
-            for each in longest_first
-            if each.prefix
+            (each.prefix.encode(), application.entry(no_path, "unknown", each))
+            for each in (*map(surfaces.__getitem__, longest_first), replace(application.fallback, prefix=""))
         ]
-        self._unknown.append((b"", application.entry(_failing(NoSuchPath), "unknown", application.fallback)))
 
     def find(self, scope: Scope) -> Entry:
         """Return the entry for a request, whose path values are then in the scope, and are percent-decoded once."""
@@ -178,10 +171,11 @@ class TrieRouter(APIRouter):
             scope["route"] = entry.route
             scope["path_params"] = dict(zip(entry.names, values, strict=True)) if entry.names else {}
             return entry
-        for prefix, unknown in self._unknown:
-            if raw_path[: len(prefix)].lower() == prefix and raw_path[len(prefix) : len(prefix) + 1] in (b"", b"/"):
-                return unknown
-        return self._unknown[-1][1]
+        return next(
+            unknown
+            for prefix, unknown in self._unknown
+            if raw_path[: len(prefix)].lower() == prefix and (not prefix or raw_path[len(prefix) : len(prefix) + 1] in (b"", b"/"))
+        )
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         entry: Entry | None = scope.get(_ENTRY)
@@ -192,16 +186,9 @@ class TrieRouter(APIRouter):
             await entry.app(scope, receive, send)
 
 
-def _raising(error: Exception) -> ASGIApp:
+def _raising(error: Callable[[], Exception]) -> ASGIApp:
     async def fail(scope: Scope, receive: Receive, send: Send) -> None:
-        raise error
-
-    return fail
-
-
-def _failing(kind: Callable[..., HttpError], *arguments: str) -> ASGIApp:
-    async def fail(scope: Scope, receive: Receive, send: Send) -> None:
-        raise kind(*arguments)
+        raise error()
 
     return fail
 
@@ -236,9 +223,9 @@ class Exchange:
         request.path = entry.path
         if application.public_url:
             request.reached_as(application.public_url)
-        span = None
-        if application.spans is not None:
-            span = application.spans.begin(request, entry.surface, has_route=entry.route is not None)
+        end_span = None
+        if application.begin_span is not None:
+            end_span = application.begin_span(request, entry.surface)
         if entry.streamed_body:
             request.pieces = Pieces(receive, scope, stopping=application.streams.ended)
         status, is_head = 0, scope["method"] == "HEAD"
@@ -247,8 +234,8 @@ class Exchange:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if span is not None:
-                    span.end(status)  # a stream may last for hours
+                if end_span is not None:
+                    end_span(status)  # a stream may last for hours
                 if request.pieces is not None:
                     await request.pieces.drop()
                 headers = message["headers"] = list(message.get("headers", ()))
@@ -280,8 +267,8 @@ class Exchange:
                     await self._app(scope, receive, answer)
         except Disconnected:
             status = 499
-            if span is not None:
-                span.end(status)
+            if end_span is not None:
+                end_span(status)
         except Exception as error:
             if status or application.has_own_handler:
                 raise
@@ -325,7 +312,7 @@ class Application(FastAPI):
         cross_origin: CrossOrigin | None = None,
         public_url: str = "",
         about: ApiDescription | None = None,
-        spans: RequestSpans | None = None,
+        begin_span: BeginSpan | None = None,
         on_start: Sequence[Hook] = (),
         on_stop: Sequence[Hook] = (),
         **options: Any,
@@ -343,7 +330,7 @@ class Application(FastAPI):
         self.public_url = public_url
         self._cross_origin = cross_origin
         self.log = request_log
-        self.spans = spans
+        self.begin_span = begin_span
         self.streams = OpenStreams()
         self.unsent = UnsentBodies()
         self.draining = False

@@ -46,12 +46,12 @@ class HttpError(HTTPException):
 
     status = 400
 
-    def __init__(self, detail: str, *, headers: Headers = ()) -> None:
-        super().__init__(self.status, detail, dict(headers))
+    def __init__(self, detail: str, *, status: int | None = None, headers: Headers = ()) -> None:
+        super().__init__(status or self.status, detail, dict(headers))
         self.pairs = headers
 
     def failure(self) -> Failure:
-        return Failure(self.status, self.detail, headers=self.pairs)
+        return Failure(self.status_code, self.detail, headers=self.pairs)
 
 
 class BadRequest(HttpError):
@@ -84,20 +84,6 @@ class Forbidden(HttpError):
     status = 403
 
 
-class NoSuchPath(HttpError):
-    status = 404
-
-    def __init__(self) -> None:
-        super().__init__("There is nothing at this path.")
-
-
-class MethodNotAllowed(HttpError):
-    status = 405
-
-    def __init__(self, allow: str) -> None:
-        super().__init__(f"This path answers {allow}.", headers=(("allow", allow),))
-
-
 class BodyTooLarge(HttpError):
     status = 413
 
@@ -114,12 +100,6 @@ class TooManyRequests(HttpError):
 
     def __init__(self, detail: str, *, retry_after: int) -> None:
         super().__init__(detail, headers=(("retry-after", str(retry_after)),))
-
-
-class KeyInUse(HttpError):
-    """An Idempotency-Key whose first request still runs, or that belongs to another request."""
-
-    status = 409
 
 
 def bad_input(errors: Sequence[FieldError]) -> Failure:

@@ -15,15 +15,6 @@ _SHORT: Final = 256 * 1024
 _MOMENT: Final = 0.5
 
 
-class Stopping(HttpError):
-    """The process ends: the client should connect anew."""
-
-    status = 503
-
-    def __init__(self) -> None:
-        super().__init__("The server is stopping.", headers=(("retry-after", "1"),))
-
-
 class Pieces:
     """The body of one request, to be read once. `complete`: to its end."""
 
@@ -34,7 +25,7 @@ class Pieces:
         self.complete = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Raises `Disconnected` when the client goes away in between, and `Stopping`."""
+        """Raises `Disconnected` when the client goes away in between, and 503, so that it connects anew, when the process ends."""
         allow_long = self._scope.get("extensions", {}).get(LONG_BODY)
         if allow_long is not None:
             allow_long()
@@ -58,13 +49,13 @@ class Pieces:
             if not coming.done():
                 coming.cancel()
         if not coming.done() or coming.cancelled():
-            raise Stopping
+            raise HttpError("The server is stopping.", status=503, headers=(("retry-after", "1"),))
         return coming.result()
 
     async def drop(self) -> None:
         """Read what is left of a short body that was refused: its connection stays of use then."""
         left = _SHORT
-        with suppress(Stopping, Disconnected, TimeoutError):
+        with suppress(Disconnected, TimeoutError):
             async with asyncio.timeout(_MOMENT):
                 while not self.complete and left > 0:
                     message = await self._receive()

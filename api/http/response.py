@@ -8,7 +8,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
@@ -110,7 +110,8 @@ class Response(responses.Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request: Request = scope[SCOPE]
-        headers, status, stream = self.raw_headers, self.status_code, self.content if self._is_stream else None
+        headers, status = self.raw_headers, self.status_code
+        stream: Any = self.content if self._is_stream else None
         payload: bytes | None = None if stream is not None else bytes(self.body)
         coded = (payload is None or len(payload) > _SMALLEST) and self._is_coded(request)
         method = scope["method"]
@@ -125,9 +126,9 @@ class Response(responses.Response):
         elif coded:
             headers.append((b"content-encoding", b"gzip"))
             if payload is None:
-                stream = GzipStream(stream)
+                stream = _gzip_pieces(stream)
             else:
-                payload = await self._gzipped(payload)
+                payload = await _gzip(payload, self.document)
         large = None
         if payload is not None:
             if status not in _BODYLESS:
@@ -136,19 +137,21 @@ class Response(responses.Response):
                 large = scope["app"].unsent.admit(payload, scope)
         if method == "HEAD" or status in _BODYLESS:
             payload = b""
-        if payload is not None and stream is not None:
-            await _close(stream)
         if self.reason is not None and (word := scope.get("extensions", {}).get(REASON)) is not None:
             word(self.reason)
         if stream is None:
             self.content, self.body = None, b""  # nothing but the bytes themselves stays in memory for a client that does not read
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        if payload is None:
-            await scope["app"].streams.send(stream, request, media_type=self.media_type, receive=receive, send=send)
-        elif large is not None:
-            await scope["app"].unsent.send(large, payload, send)
-        else:
-            await send({"type": "http.response.body", "body": payload})
+        try:
+            if payload is None:
+                await scope["app"].streams.send(stream, request, media_type=self.media_type, receive=receive, send=send)
+            elif large is not None:
+                await scope["app"].unsent.send(large, payload, send)
+            else:
+                await send({"type": "http.response.body", "body": payload})
+        finally:
+            if stream is not None and hasattr(self.content, "aclose"):
+                await self.content.aclose()  # a generator that has begun has ended with its task already
         if self.background is not None:
             await self.background()
 
@@ -165,13 +168,6 @@ class Response(responses.Response):
         self.raw_headers.append((b"vary", _ACCEPT_ENCODING))
         return _ACCEPT_ENCODING in request.fields and accepts_gzip(whole(request.scope["headers"], _ACCEPT_ENCODING))
 
-    async def _gzipped(self, payload: bytes) -> bytes:
-        if self.document is None:
-            return await _gzip(payload)
-        if self.document.gzipped is None:
-            self.document.gzipped = await _gzip(payload)
-        return self.document.gzipped
-
     def _is_current(self, request: Request) -> bool:
         """Return True if If-None-Match names what would be sent."""
         sent = whole(request.scope["headers"], IF_NONE_MATCH)
@@ -186,20 +182,16 @@ def _is_text(media_type: str | None) -> bool:
     return media_type in _COMPRESSIBLE or (media_type.startswith("text/") and media_type != EVENT_STREAM)
 
 
-class GzipStream:
-    """A stream, compressed piece by piece. Each piece is sent when it is there."""
+async def _gzip_pieces(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Compress a stream piece by piece. Each piece is sent when it is there."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
 
-    def __init__(self, pieces: Any) -> None:
-        self._pieces = pieces
+    def pack(piece: bytes) -> bytes:
+        return packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-        async for piece in self._pieces:
-            yield await asyncio.to_thread(_packed, packer, piece) if len(piece) > _LONG else _packed(packer, piece)
-        yield packer.flush()
-
-    async def aclose(self) -> None:
-        await _close(self._pieces)
+    async for piece in pieces:
+        yield await asyncio.to_thread(pack, piece) if len(piece) > _LONG else pack(piece)
+    yield packer.flush()
 
 
 class OpenStreams:
@@ -219,19 +211,27 @@ class OpenStreams:
 
     async def send(self, pieces: Any, request: Request, *, media_type: str, receive: Receive, send: Send) -> None:
         """Send a stream. An error in it cannot be answered any more: it closes the connection."""
+
+        async def send_pieces() -> None:
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+        async def disconnect() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass  # the rest of the request is dropped
+
         self.open += 1
-        sending = asyncio.create_task(_send_pieces(pieces, send), name="stream")
-        ends = [asyncio.create_task(_disconnected(receive), name="disconnect of a client")]
+        sending = asyncio.create_task(send_pieces(), name="stream")
+        tasks: list[asyncio.Task[Any]] = [sending, asyncio.create_task(disconnect(), name="disconnect of a client")]
         if media_type == EVENT_STREAM:
-            ends.append(asyncio.create_task(_wait(self.ended), name="end of the streams"))
+            tasks.append(asyncio.create_task(self.ended.wait(), name="end of the streams"))
         try:
-            await asyncio.wait((sending, *ends), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.open -= 1
-            for task in (sending, *ends):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, *ends, return_exceptions=True)
-            await _close(pieces)
+            await asyncio.gather(*tasks, return_exceptions=True)
         error = None if sending.cancelled() else sending.exception()
         if error is not None:
             extra = {"transactionId": request.transaction_id, "route": request.path}
@@ -240,59 +240,35 @@ class OpenStreams:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _send_pieces(pieces: AsyncIterable[bytes], send: Send) -> None:
-    async for piece in pieces:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-
-
-async def _disconnected(receive: Receive) -> None:
-    """Wait until the client disconnects. The rest of its request is dropped."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-async def _close(stream: Any) -> None:
-    """Free what a stream holds. A generator that has begun has ended with its task already."""
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        await close()
-
-
 async def array(parts: AsyncIterator[Sequence[Any]], *, headers: Pairs = ()) -> Response:
     """Return a JSON array. If it has several parts, it is sent while it is read.
 
     An error in the first two parts is an error response. A later one closes the connection."""
     first = await anext(parts, None) or []
     second = await anext(parts, None)
-    return Response(first if second is None else _array([first, second], parts), headers=headers)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        before = b"["
+        part: Sequence[Any] | None = [*first, *(second or ())]
+        while part is not None:
+            if part:
+                yield before + b",".join(map(encode, part))
+                before = b","
+            part = await anext(parts, None)
+        yield b"]" if before == b"," else b"[]"
+
+    return Response(first if second is None else pieces(), headers=headers)
 
 
-async def _array(begun: Sequence[Sequence[Any]], rest: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
-    before = b"["
-    for part in begun:
-        if part:
-            yield before + b",".join(map(encode, part))
-            before = b","
-    async for part in rest:
-        if part:
-            yield before + b",".join(map(encode, part))
-            before = b","
-    yield b"]" if before == b"," else b"[]"
-
-
-async def _gzip(payload: bytes) -> bytes:
-    """Compress a body; off the event loop where that takes longer than a request."""
-    compress = zlib.compress
-    return await asyncio.to_thread(compress, payload, _LEVEL, _GZIP) if len(payload) > _LONG else compress(payload, _LEVEL, _GZIP)
-
-
-def _packed(packer: Any, piece: bytes) -> bytes:
-    packed: bytes = packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
-    return packed
+async def _gzip(payload: bytes, document: Document | None) -> bytes:
+    """Compress a body; off the event loop where that takes longer than a request. A document remembers the result."""
+    if document is not None and document.gzipped is not None:
+        return document.gzipped
+    compress = partial(zlib.compress, payload, _LEVEL, _GZIP)
+    gzipped = await asyncio.to_thread(compress) if len(payload) > _LONG else compress()
+    if document is not None:
+        document.gzipped = gzipped
+    return gzipped
 
 
 def encode(body: Any) -> bytes:

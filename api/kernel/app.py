@@ -67,5 +67,5 @@ def build(
         title="medialedger",
         version=version,
         about=API,
-        spans=RequestSpans(tracer) if tracer.on else None,
+        begin_span=RequestSpans(tracer) if tracer.on else None,
     )

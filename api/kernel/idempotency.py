@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-from api.http.errors import KeyInUse
+from api.http.errors import HttpError
 from api.http.request import IDEMPOTENCY_KEY, is_token
 from api.http.response import Response
 from api.kernel.request import Request
@@ -64,7 +64,7 @@ class IdempotentRequests:
             if record is None:
                 raise _still_running()
             if not self._fingerprint.matches(record.of.fingerprint, sent_request):
-                raise KeyInUse("This Idempotency-Key belongs to another request.")
+                raise HttpError("This Idempotency-Key belongs to another request.", status=409)
             return await self._repeat(request, record, respond=respond)
         finally:
             self._running.discard(owner)
@@ -107,5 +107,5 @@ def _without_boundary(request: Request) -> bytes:
     return request.content.replace(boundary, b"") if boundary and media_type.lower().startswith(b"multipart/") else request.content
 
 
-def _still_running() -> KeyInUse:
-    return KeyInUse("The first request with this Idempotency-Key is still running.", headers=(("retry-after", "1"),))
+def _still_running() -> HttpError:
+    return HttpError("The first request with this Idempotency-Key is still running.", status=409, headers=(("retry-after", "1"),))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from re import compile as regex
 from typing import Final
 
-from api.http.app import RequestSpan
 from api.http.headers import whole
 from api.http.request import Request
 from api.http.surface import Surface
 from api.kernel.surfaces import OPERATIONS
-from projections.kernel.tracing import Span, Tracer
+from projections.kernel.tracing import Tracer
 
 _PARENT: Final = regex(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?")
 _LONGEST: Final = 512
@@ -43,9 +42,10 @@ class RequestSpans:
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
 
-    def begin(self, request: Request, surface: Surface, *, has_route: bool) -> RequestSpan | None:
+    def __call__(self, request: Request, surface: Surface) -> Callable[[int], None] | None:
         if surface.routine or surface.name == OPERATIONS.name:
             return None
+        has_route = request.scope.get("route") is not None  # there is none for an unknown path or method
         method = request.method if has_route else "_OTHER"
         attributes = {
             "http.request.method": method,
@@ -56,19 +56,13 @@ class RequestSpans:
             attributes["http.route"] = request.path
         name = f"{method} {request.path}" if has_route else "HTTP"
         opened = self._tracer.span(name, kind="server", parent=sent_trace_parent(request), attributes=attributes)
-        span = _Opened(opened)
-        request.trace_parent = span.context
-        return span
+        span = opened.__enter__()
+        request.trace_parent = span.child_context(None)
 
+        def end(status: int) -> None:
+            span.note("http.response.status_code", status)
+            if status >= 500:
+                span.failed(str(status))
+            opened.__exit__(None, None, None)
 
-class _Opened:
-    def __init__(self, opened: AbstractContextManager[Span]) -> None:
-        self._opened = opened
-        self._span = opened.__enter__()
-        self.context = self._span.child_context(None)
-
-    def end(self, status: int) -> None:
-        self._span.note("http.response.status_code", status)
-        if status >= 500:
-            self._span.failed(str(status))
-        self._opened.__exit__(None, None, None)
+        return end
