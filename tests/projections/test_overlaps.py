@@ -38,7 +38,7 @@ async def test_events_that_are_over_are_not_read(
     inner: Core, events: EventQueries, query: str, parameters: dict[str, object]
 ) -> None:
     async with inner.database.connection() as connection, connection.transaction():
-        # One transaction reads the statistics that it has made itself, because autovacuum may have begun before the rows existed.
+        # Statistics and plan share a transaction, because autovacuum may have begun before the rows existed.
         await connection.execute("ANALYZE event_view")
         cursor = await connection.execute(f"EXPLAIN {query}".encode(), parameters)
         plan = "\n".join(line for (line,) in await cursor.fetchall())
