@@ -12,7 +12,6 @@ import pytest
 
 from api.wiring.core import Core
 from projections.kernel.database.database import Database
-from projections.kernel.database.readers import Pressure
 from tests.api.asking import add
 from tests.support.application import introduce
 
@@ -65,9 +64,8 @@ async def test_nine_heavy_reads_take_no_connection_of_others(
 
 
 async def test_a_client_whose_lists_took_long_waits_with_the_next_one_while_there_are_others(
-    http: httpx.AsyncClient, inner: Core, database_url: str, monkeypatch: pytest.MonkeyPatch
+    http: httpx.AsyncClient, inner: Core, database_url: str
 ) -> None:
-    monkeypatch.setattr(Pressure, "__call__", lambda self: True)
     other = {"API-KEY": await introduce(inner, "other", "viewer")}
 
     async def waits(*, concurrent: bool) -> int:

@@ -160,7 +160,7 @@ async def test_the_request_that_makes_room_may_just_have_been_cancelled() -> Non
 
 
 async def test_a_client_among_others_pauses_after_it_used_its_budget(clock: Clock) -> None:
-    readers = ClientBudgets(ClientBudget(part=0.5, burst=0.1, rest=10.0), pressure=lambda: True, clock=clock)
+    readers = ClientBudgets(ClientBudget(seconds=0.1, window=0.2), clock=clock)
     reads = Reads(FairQueue(2, each=1, waiting=100, refusal=too_many, clock=clock), readers)
     for name in ("greedy", "patient"):
         readers.sent(name)
@@ -183,7 +183,7 @@ async def test_a_client_among_others_pauses_after_it_used_its_budget(clock: Cloc
 
 
 async def test_occupied_places_do_not_count_while_others_send(clock: Clock) -> None:
-    readers = ClientBudgets(ClientBudget(part=0.5, burst=0.0, rest=10.0), pressure=lambda: True, clock=clock)
+    readers = ClientBudgets(ClientBudget(seconds=0.1, window=10.0), clock=clock)
     reads = Reads(FairQueue(1, each=1, waiting=100, refusal=too_many, counts=False, clock=clock), readers)
     for _ in range(2):
         task = reads.ask("slow")

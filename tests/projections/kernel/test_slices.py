@@ -44,7 +44,7 @@ async def test_no_items_give_no_results() -> None:
 
 
 async def test_the_time_is_taken_from_the_share_of_the_reader() -> None:
-    readers = ClientBudgets(ClientBudget(part=0.25, burst=0.0, rest=1000.0), pressure=lambda: True)
+    readers = ClientBudgets(ClientBudget(seconds=0.001))
     READER.set(readers.sent("one"))
     until = asyncio.get_running_loop().time() + 0.01
 
