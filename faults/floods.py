@@ -29,10 +29,11 @@ from tests.support.product import migrated_home, products
 
 NAME: Final = "floods"
 MEANING: Final = "large jobs and Events, lists without a key, unread responses, endless heads; memory and the time of /livez"
-MEMORY: Final = 512
-"""The limit in MiB of all Python processes together."""
-PROCESSES: Final = str(max(len(os.sched_getaffinity(0)), 2))
+_PROCESSES: Final = max(len(os.sched_getaffinity(0)), 2)
+PROCESSES: Final = str(_PROCESSES)
 """The number of processes that `medialedger up` runs by default: one of the workers, and one of the API for each further core."""
+MEMORY: Final = 512 + 64 * (_PROCESSES - 1)
+"""The limit in MiB of all Python processes together: that of one process, and what each further one holds when it is idle."""
 PATIENCE: Final = 1.0
 """The number of seconds within which `/livez` must answer, on a machine that the floods share with the clients that cause them."""
 _KEY: Final = "an-admin-key-of-the-floods"
