@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import monotonic
 from typing import Final
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, TimeoutError, expect
 
 from tests.console.addresses import ADDRESSES, filled
 from tests.console.browser import visitor
@@ -88,6 +89,7 @@ class Crawl:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.titles: set[str] = set()
+        self._tried: set[tuple[str, str]] = set()
         self.misplaced: dict[str, list[str]] = {}
         self.unfocused: dict[str, str] = {}
 
@@ -100,9 +102,8 @@ class Crawl:
         openers, place = self.page.locator(OPENERS), -1
         while (place := place + 1) < await openers.count():  # some are drawn later than others
             opener = openers.nth(place)
-            if not await opener.count() or not await opener.is_visible():
+            if not await self._is_new(url, opener) or not await self._click(opener):
                 continue
-            await opener.click()
             if self.page.url.partition("?")[0] != url.partition("?")[0]:
                 await self._go(url)
             elif await self._is_open(1):
@@ -114,6 +115,26 @@ class Crawl:
         await self.page.goto(url)
         await expect(self.page.locator("main h1")).to_be_visible()
         await expect(self.page.locator(".skeleton")).to_have_count(0)
+
+    async def _is_new(self, url: str, opener: Locator) -> bool:
+        """Return False if the same opener was tried in another tab of the same page."""
+        texts = await opener.evaluate_all("found => found.map(one => one.outerHTML)")
+        tried = {(url.partition("?")[0], text) for text in texts}
+        is_new = not tried <= self._tried
+        self._tried |= tried
+        return is_new
+
+    async def _click(self, opener: Locator) -> bool:
+        """Return False if the page has taken the opener away meanwhile: lists are read again after each change."""
+        end = monotonic() + 120
+        while await opener.count() and await opener.is_visible():
+            try:
+                await opener.click(timeout=5_000)
+            except TimeoutError:
+                assert monotonic() < end, f"cannot be clicked: {opener}"
+            else:
+                return True
+        return False
 
     async def _is_open(self, count: int) -> bool:
         """Return True if a dialog is open after the page has drawn the result of a click."""
@@ -130,20 +151,17 @@ class Crawl:
         if await self._is_open(1):
             await self.page.keyboard.press("Escape")  # a form asks once
         await expect(self.dialogs, title).to_have_count(0)
-        if await opener.count() and not await self._has_focus(opener):
+        if not await self._has_focus(opener):
             self.unfocused[title] = await self.page.evaluate(FOCUSED)
 
     async def _lead_on(self) -> None:
         """Open the dialogs that the dialog itself leads to."""
         for place in range(await self.page.locator(LEADS_ON).count()):
             button = self.page.locator(LEADS_ON).nth(place)
-            if not await button.count():
-                return
-            words = await button.get_attribute("aria-label") or await button.inner_text()
-            if words in LEFT_OUT:
+            words = await button.evaluate_all("found => found.map(one => one.ariaLabel || one.innerText)")
+            if words and words[0] in LEFT_OUT:
                 continue
-            await button.click()
-            if not await self._is_open(1):
+            if not await self._click(button) or not await self._is_open(1):
                 return
             if await self._is_open(2):
                 await self._look_at_second(button)
@@ -158,8 +176,9 @@ class Crawl:
             self.unfocused[title] = await self.page.evaluate(FOCUSED)
 
     async def _has_focus(self, opener: Locator) -> bool:
+        """Return True if the focus is on the opener, or if the page no longer has it."""
         await self.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        return bool(await opener.evaluate("one => one === document.activeElement || one.contains(document.activeElement)"))
+        return bool(await opener.evaluate_all("found => found.every(one => one.contains(document.activeElement))"))
 
     async def _measure(self, title: str) -> None:
         for width, height in SIZES:
