@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -98,6 +98,7 @@ class Endpoint:
             request.notes += (warning(unknown[:MOST]),)
 
 
+@cache
 def _converter(annotation: Any, *, where: str) -> Callable[[str], Any]:
     """Return a converter of path values. Ids are read without pydantic's errors, or without pydantic."""
     if annotation is UUID:

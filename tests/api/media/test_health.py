@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from uuid import uuid4
@@ -72,13 +73,13 @@ async def test_consumers_that_read_the_log_instead_of_the_broker_are_named_and_t
     output = "callback, webhooks: reading the log because the broker is unavailable"
     assert (answer.status_code, answer.json()) == (200, WELL | {"consumers": output})
     attention = (await http.get("/api/health/overview/")).json()["attention"]
-    assert "The broker has been unavailable for 1 min 1 s: callback, webhooks read the log instead." in [
-        record["text"] for record in attention
-    ]
+    wanted = r"The broker has been unavailable for \d+ min( \d+ s)?: callback, webhooks read the log instead\."
+    assert any(re.fullmatch(wanted, record["text"]) for record in attention)
     members = [member for record in (await http.get("/api/consumer/")).json() for member in record["members"]]
     assert [member["readsLogSeconds"] > 60 for member in members] == [True, True]
     metrics = (await http.get("/metrics")).text
-    assert 'medialedger_consumer_reads_log_seconds{consumer="webhooks"} 61.' in metrics
+    [seconds] = re.findall(r'^medialedger_consumer_reads_log_seconds\{consumer="webhooks"\} (.+)$', metrics, re.MULTILINE)
+    assert float(seconds) >= 61
 
 
 async def test_a_database_that_is_too_slow_is_503(inner: Core, database_url: str) -> None:
