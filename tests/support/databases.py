@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from select import select
 from typing import Final
 
 import psycopg
 from psycopg.pq import TransactionStatus
+from psycopg_pool import AsyncConnectionPool
 
 from api.wiring.core import Core, core_on
 from domain.kernel.clock import Clock
@@ -64,8 +66,9 @@ class KeptDatabase(Database):
         if not self._opened:
             await super().open()
             self._opened = True
-        await self._pool.check()
-        await self.lists._pool.check()
+        for pool in (self._pool, self.lists._pool):
+            if _has_lost_connections(pool):
+                await pool.check()
 
     async def close(self) -> None:
         if not self.stays_open:
@@ -92,6 +95,12 @@ class KeptDatabase(Database):
         )
         connection.home = connections
         return connection
+
+
+def _has_lost_connections(pool: AsyncConnectionPool[Connection]) -> bool:
+    """Return True if the server has closed an idle connection: it sends nothing else to a session that asks for nothing. The pool
+    itself would ask the server on each connection."""
+    return any(connection.closed or select([connection], [], [], 0)[0] for connection in pool._pool)
 
 
 class KeptDatabases:
