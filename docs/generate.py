@@ -100,7 +100,7 @@ def _routes() -> Iterator[str]:
     )
     by_tag: dict[str, list[Route]] = {}
     for route in declarations():
-        by_tag.setdefault(route.tag, []).append(route)
+        by_tag.setdefault(str(route.tags[0]), []).append(route)
     for tag, routes in by_tag.items():
         yield from (f"## {tag}", "")
         operations = [(route, document["paths"][route.documented_path][route.method.lower()]) for route in routes]

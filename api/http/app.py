@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -39,7 +38,6 @@ from api.http.response import Document, OpenStreams, Response
 from api.http.routing import Respond, Route
 from api.http.surface import Surface
 
-Hook = Callable[[], Awaitable[None]]
 BeginSpan = Callable[[Request, Surface], Callable[[int], None] | None]
 """Begins the span of a request in a distributed trace, or none. The result ends it with the status of the response."""
 Services = Mapping[Any, object]
@@ -59,8 +57,6 @@ class RequestLog(Protocol):
     def wants(self, method: str, status: int, *, routine: bool) -> bool: ...
 
     def add(self, request: Request, *, status: int, seconds: float) -> None: ...
-
-    def flush(self) -> None: ...
 
 
 class Entry:
@@ -313,8 +309,6 @@ class Application(FastAPI):
         public_url: str = "",
         about: ApiDescription | None = None,
         begin_span: BeginSpan | None = None,
-        on_start: Sequence[Hook] = (),
-        on_stop: Sequence[Hook] = (),
         **options: Any,
     ) -> None:
         self.services = services
@@ -336,10 +330,8 @@ class Application(FastAPI):
         self.draining = False
         self.exchange: ASGIApp | None = None
         """The middleware `Exchange`, once FastAPI has made its stack of middleware."""
-        self.on_start, self.on_stop = list(on_start), list(on_stop)
         self._about = about or ApiDescription()
         self._document: Document | None = None
-        lifespan = options.pop("lifespan", None) or _lifespan
         title = options.setdefault("title", "api")
         super().__init__(
             openapi_url=None,
@@ -351,7 +343,7 @@ class Application(FastAPI):
         self.trie = self.router = TrieRouter(
             self,
             dependency_overrides_provider=self,
-            lifespan=lifespan,
+            lifespan=options.get("lifespan"),
             route_class=type("OwnRoute", (Route,), {"surface": fallback, "permission_is_required": False}),
         )
         self._metrics = RequestMetrics(registry, prefix=f"{title}_http")
@@ -419,31 +411,6 @@ class Application(FastAPI):
         if self._document is None:
             self._document = Document(await asyncio.to_thread(lambda: to_json(self.openapi())))
         return self._document
-
-    async def start(self) -> None:
-        for hook in self.on_start:
-            await hook()
-
-    async def stop(self) -> None:
-        for hook in self.on_stop:
-            try:
-                await hook()
-            except Exception:
-                _logger.exception("a part could not be stopped cleanly")
-        self.log.flush()
-
-
-@asynccontextmanager
-async def _lifespan(application: Application) -> AsyncGenerator[None, None]:
-    """Stops what was started, also when a later start fails."""
-    try:
-        await application.start()
-        yield
-    except Exception:
-        _logger.exception("the start failed")
-        raise
-    finally:
-        await application.stop()
 
 
 def build(

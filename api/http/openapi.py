@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Final, get_args, get_origin
 
 from fastapi import APIRouter, FastAPI
@@ -17,7 +18,7 @@ from starlette.routing import BaseRoute
 
 from api.http.body import FORM, PLAIN
 from api.http.response import JSON_TYPE
-from api.http.routing import WRITES, Route
+from api.http.routing import Route
 
 Schema = dict[str, Any]
 COMPONENT: Final = "x-component"
@@ -25,7 +26,6 @@ _REF: Final = "#/components/schemas/"
 _PRINTABLE: Final = "^[ -~]+$"
 _LONGEST: Final = {"X-Transaction-ID": 128, "Idempotency-Key": 255}
 _TEXT: Final = {"schema": {"type": "string", "minLength": 1}}
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BASE: Final = re.compile(r"Wire(?=$|-Input$|-Output$)")
 _INT64: Final = 2**63
 _SESSION: Final = (
@@ -232,25 +232,11 @@ def _headers_of_success(route: Route) -> list[str]:
 
 
 def _success(route: Route) -> str:
-    """Return the description of the response that a client hopes for."""
-    if route.status == 204:
-        return "Done; the response has no body"
-    model = route.response_model
-    if route.rules.media_type != JSON_TYPE or model is None:
-        body = f"`{route.rules.media_type}`"
-    elif get_origin(model) in (list, tuple):
-        body = f"a list of {_words(get_args(model)[0])}"
-    else:
-        body = f"one {_words(model)}"
-    if route.method not in WRITES:
-        return f"The response is {body}"
-    return f"{'Added' if route.status == 201 else 'Done'}; the response is {body}"
-
-
-def _words(model: Any) -> str:
-    """Return the words of a class name: `EventType` is "event type"."""
-    name = getattr(model, "__name__", "object").removesuffix("Wire")
-    return " ".join(_HUMP.split(name)).lower() if name[1:] != name[1:].upper() else name
+    """Return the description of the response that a client hopes for, such as "Created: Event"."""
+    model, is_array = route.response_model, get_origin(route.response_model) is list
+    name = getattr(get_args(model)[0] if is_array else model, "__name__", route.rules.media_type).removesuffix("Wire")
+    phrase = HTTPStatus(route.status).phrase
+    return phrase if route.status == 204 else f"{phrase}: {'a list of ' if is_array else ''}{name}"
 
 
 def _correct_body(operation: dict[str, Any], route: Route, *, schemas: dict[str, Schema]) -> None:

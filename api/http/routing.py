@@ -107,8 +107,15 @@ OPEN: Final = Permission(anyone)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules of a route beyond the parameters of FastAPI's decorators. See `rules`."""
+class rules:  # noqa: N801 - it is a decorator
+    """The rules of a route beyond the parameters of FastAPI's decorators. It stands below the decorator of the route.
+
+    `respond(request, outcome, …)` makes the response of a write after the write, and again when the request is repeated under its
+    Idempotency-Key. `absent` is the status of a `NotFound` that the endpoint raises, 404 by default; "never": it raises none.
+    `if_match`: the header If-Match counts; by default it does for every write. `body_types` are the accepted media types.
+    `typed_body`: a body without a Content-Type is refused. `streamed_body`: the endpoint reads a body of any length from
+    `request.pieces`. `media_type` and `example` document the response's media type and a body of the request. `errors` documents
+    further statuses, `answers` those whose body is of the `response_model`."""
 
     respond: Respond | None = None
     absent: Literal[204, 404, "never", None] = None
@@ -121,25 +128,11 @@ class Rules:
     errors: Mapping[int, str] = field(default_factory=dict, hash=False)
     answers: Mapping[int, str] = field(default_factory=dict, hash=False)
 
-
-def rules(**options: Any) -> Callable[[F], F]:
-    """Give an endpoint rules that FastAPI's decorators have no parameter for. It stands below the decorator of the route.
-
-    `respond(request, outcome, …)` makes the response of a write after the write, and again when the request is repeated under its
-    Idempotency-Key. `absent` is the status of a `NotFound` that the endpoint raises, 404 by default; "never": it raises none.
-    `if_match`: the header If-Match counts; by default it does for every write. `body_types` are the accepted media types.
-    `typed_body`: a body without a Content-Type is refused. `streamed_body`: the endpoint reads a body of any length from
-    `request.pieces`. `media_type` and `example` document the response's media type and a body of the request. `errors` documents
-    further statuses, `answers` those whose body is of the `response_model`."""
-    declared = Rules(**options)
-
-    def decorate(endpoint: F) -> F:
-        if declared.respond is not None:
-            endpoint = cast(F, _responding(endpoint, declared.respond))
-        setattr(endpoint, _RULES, declared)
+    def __call__(self, endpoint: F) -> F:
+        if self.respond is not None:
+            endpoint = cast(F, _responding(endpoint, self.respond))
+        setattr(endpoint, _RULES, self)
         return endpoint
-
-    return decorate
 
 
 def _responding(endpoint: Callable[..., Awaitable[Any]], respond: Respond) -> Callable[..., Awaitable[Response]]:
@@ -167,21 +160,12 @@ def _responding(endpoint: Callable[..., Awaitable[Any]], respond: Respond) -> Ca
     return write
 
 
-def with_annotations(**kinds: Any) -> Callable[[F], F]:
-    """Set types of parameters of an endpoint that is declared in a loop or a factory."""
+def declared(doc: str = "", **kinds: Any) -> Callable[[F], F]:
+    """Set the docstring, and types of parameters, of an endpoint that is declared in a loop or a factory."""
 
     def decorate(endpoint: F) -> F:
+        endpoint.__doc__ = doc or endpoint.__doc__
         endpoint.__annotations__.update(kinds)
-        return endpoint
-
-    return decorate
-
-
-def with_doc(text: str) -> Callable[[F], F]:
-    """Set the docstring of an endpoint that is declared in a loop or a factory."""
-
-    def decorate(endpoint: F) -> F:
-        endpoint.__doc__ = text
         return endpoint
 
     return decorate
@@ -214,7 +198,7 @@ class Route(APIRoute):
     permission_is_required: ClassVar[bool] = True
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        self.rules: Rules = getattr(endpoint, _RULES, Rules())
+        self.rules: rules = getattr(endpoint, _RULES, rules())
         self.method: str = min(options.get("methods") or ["GET"])
         self.documented_path = re.sub(r":path\}", "}", path)
         self.permission = self._permission(options.get("dependencies") or ())
@@ -288,10 +272,6 @@ class Route(APIRoute):
         """True if it reads a list: an array, or a page of results."""
         model = self.response_model
         return self.method == "GET" and (get_origin(model) is list or "results" in getattr(model, "model_fields", {}))
-
-    @property
-    def tag(self) -> str:
-        return str(self.tags[0]) if self.tags else self.documented_path.strip("/").split("/")[0] or self.surface.name
 
     def get_route_handler(self) -> Callable[[requests.Request], Coroutine[Any, Any, responses.Response]]:
         """Return FastAPI's handler behind the checks of the API. It gets a form as the JSON that the form means."""

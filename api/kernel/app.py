@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry
 
 from api.http import app as http
-from api.http.app import Application, Hook, Services
+from api.http.app import Application, Services
 from api.http.cross_origin import CrossOrigin
 from api.kernel import docs_page
 from api.kernel.auth import WRITE
@@ -38,8 +38,6 @@ def build(
     fingerprint: KeyedHash,
     registry: CollectorRegistry | None = None,
     request_log: http.RequestLog | None = None,
-    on_start: Sequence[Hook] = (),
-    on_stop: Sequence[Hook] = (),
     version: str = "0",
     public_url: str = "",
     cross_origin: CrossOrigin | None = None,
@@ -62,8 +60,6 @@ def build(
         fallback=OPERATIONS,
         registry=registry or CollectorRegistry(),
         request_log=request_log or RequestLog(sys.stderr, clock=system_clock),
-        on_start=on_start,
-        on_stop=on_stop,
         title="medialedger",
         version=version,
         about=API,

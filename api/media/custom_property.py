@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field, StringConstraints
 
 from api.http.response import Response
-from api.http.routing import Service, rules, with_annotations
+from api.http.routing import Service, declared, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.request import Request
 from api.kernel.surfaces import MediaRoute
@@ -184,7 +184,7 @@ def _declare_writes(router: APIRouter, of: OwnedProperties) -> None:
 
     @router.post("/", dependencies=[WRITE], response_model=of.model, name=f"put_{kind.KIND}")
     @rules(absent=404, respond=of.resource.respond)
-    @with_annotations(body=of.request)
+    @declared(body=of.request)
     async def put_property(request: Request, body: PutPropertyRequest, handlers: Service[PropertyHandlers]) -> Outcome[Record]:
         """Add a property, or change the one with this id or, without an id, with this category and key."""
         return await handlers.add_or_change(
@@ -207,7 +207,7 @@ def _declare_writes(router: APIRouter, of: OwnedProperties) -> None:
 def _declare_clone(router: APIRouter, of: OwnedProperties) -> None:
     @router.get("/clone/", dependencies=[WRITE], response_model=of.clone, name=f"clone_{of.kind.KIND}_list")
     @rules(absent=404, respond=of.respond_cloned)
-    @with_annotations(query=Annotated[of.clone_query, Query()])
+    @declared(query=Annotated[of.clone_query, Query()])
     async def clone_properties(
         request: Request, query: Annotated[CloneQuery, Query()], handlers: Service[PropertyHandlers]
     ) -> Outcome[Record]:
@@ -235,7 +235,7 @@ def _declare_routes_by_id(router: APIRouter, of: OwnedProperties) -> None:
 
 def _declare_routes_by_filter(router: APIRouter, of: OwnedProperties) -> None:
     @router.get("/", dependencies=[READ], response_model=of.list_model, name=f"list_{of.kind.KIND}")
-    @with_annotations(query=Annotated[of.query, Query()])
+    @declared(query=Annotated[of.query, Query()])
     async def list_properties(
         request: Request, query: Annotated[PropertyQuery, Query()], properties: Service[PropertyQueries]
     ) -> Response:
@@ -244,7 +244,7 @@ def _declare_routes_by_filter(router: APIRouter, of: OwnedProperties) -> None:
 
     @router.delete("/", dependencies=[WRITE], response_model=DeletedCount, name=f"delete_{of.kind.KIND}_list")
     @rules(if_match=False, respond=respond_count)
-    @with_annotations(query=Annotated[of.query, Query()])
+    @declared(query=Annotated[of.query, Query()])
     async def delete_properties(
         request: Request, query: Annotated[PropertyQuery, Query()], handlers: Service[PropertyHandlers]
     ) -> Outcome[Record]:

@@ -12,7 +12,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 
 from api.http.response import Response
-from api.http.routing import Service, rules, with_doc
+from api.http.routing import Service, declared, rules
 from api.kernel.auth import READ
 from api.kernel.pages import PageQuery
 from api.kernel.request import Request
@@ -35,7 +35,7 @@ def events_of(kind: type[Record], *, path: str, tag: str) -> APIRouter:
 
     @router.get("/{id}/events/", dependencies=[READ], response_model=EventCollection, name=f"list_events_of_{kind.KIND}")
     @rules(absent="never")
-    @with_doc(f"The Events of {'an' if noun[0] in 'aeiou' else 'a'} {noun}, by scheduled start.")
+    @declared(f"The Events of {'an' if noun[0] in 'aeiou' else 'a'} {noun}, by scheduled start.")
     async def events_of_record(
         request: Request,
         id: UUID,

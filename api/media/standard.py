@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 
 from api.http.response import Response
-from api.http.routing import Service, rules, with_annotations, with_doc
+from api.http.routing import Service, declared, rules
 from api.kernel.auth import READ, WRITE
 from api.kernel.pages import FreshQuery, ReferenceQuery
 from api.kernel.request import Request
@@ -61,8 +61,7 @@ class StandardRoutes(Generic[D]):
 
         @self.router.post("/", dependencies=[WRITE], response_model=self.model, status_code=status, name=f"add_{self._name}")
         @rules(respond=respond)
-        @with_doc(f"Add {self._article.lower()} {self._noun}.")
-        @with_annotations(body=body)
+        @declared(f"Add {self._article.lower()} {self._noun}.", body=body)
         async def add_record(request: Request, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
             values = self.resource.values(body)
             return await handlers.register(
@@ -76,8 +75,7 @@ class StandardRoutes(Generic[D]):
 
         @self.router.put("/{id}", dependencies=[WRITE], response_model=self.model, name=f"update_{self._name}")
         @rules(respond=respond)
-        @with_doc(f"Change {self._article.lower()} {self._noun}. Absent fields keep their values.")
-        @with_annotations(body=body, id=self._id)
+        @declared(f"Change {self._article.lower()} {self._noun}. Absent fields keep their values.", body=body, id=self._id)
         async def amend_record(request: Request, id: Any, body: Wire, handlers: Service[RecordHandlers]) -> Outcome[Record[D]]:
             values = self.resource.values(body)
             return await handlers.amend(
@@ -91,8 +89,9 @@ class StandardRoutes(Generic[D]):
 
         @self.router.delete("/{id}", dependencies=[WRITE], response_model=self.model, name=f"delete_{self._name}")
         @rules(respond=respond)
-        @with_doc(f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.")
-        @with_annotations(id=self._id)
+        @declared(
+            f"Delete {self._article.lower()} {self._noun} that is not in use. The response shows its last state.", id=self._id
+        )
         async def delete_record(request: Request, id: Any, executor: Service[CommandExecutor]) -> Outcome[Record[D]]:
             return await executor.execute(self.resource.kind.delete.on(id), invocation=request.invocation)
 
@@ -100,7 +99,7 @@ class StandardRoutes(Generic[D]):
 
     def list(self) -> Self:
         @self.router.get("/", dependencies=[READ], response_model=GenericAlias(list, (self.model,)), name=f"list_{self._name}s")
-        @with_doc(f"All {self._noun}s, by name.")
+        @declared(f"All {self._noun}s, by name.")
         async def list_records(
             request: Request, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
         ) -> Response:
@@ -111,8 +110,7 @@ class StandardRoutes(Generic[D]):
     def by_id(self) -> Self:
         @self.router.get("/{id}", dependencies=[READ], response_model=self.model, name=f"get_{self._name}")
         @rules(absent=self.absent)
-        @with_doc(f"The {self._noun} with this id.")
-        @with_annotations(id=self._id)
+        @declared(f"The {self._noun} with this id.", id=self._id)
         async def record_by_id(
             request: Request, id: Any, query: Annotated[FreshQuery, Query()], records: Service[RecordQueries]
         ) -> Response:
@@ -123,7 +121,7 @@ class StandardRoutes(Generic[D]):
     def by_reference(self) -> Self:
         @self.router.get("/reference", dependencies=[READ], response_model=self.model, name=f"get_{self._name}_by_reference")
         @rules(absent=self.absent)
-        @with_doc(f"The most recently created {self._noun} with this reference id.")
+        @declared(f"The most recently created {self._noun} with this reference id.")
         async def record_by_reference(
             request: Request, query: Annotated[ReferenceQuery, Query()], records: Service[RecordQueries]
         ) -> Response:

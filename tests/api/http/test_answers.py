@@ -128,33 +128,6 @@ async def test_a_stream_is_passed_on(http: httpx.AsyncClient) -> None:
     assert "content-length" not in answer.headers
 
 
-async def test_a_failed_start_is_reported_and_undone(toy: Toy) -> None:
-    output: list[str] = []
-    steps: list[str] = []
-
-    async def fail() -> None:
-        raise OSError("no database")
-
-    async def stop() -> None:
-        steps.append("stopped")
-
-    async def receive() -> dict[str, object]:
-        return {"type": "lifespan.startup" if not output else "lifespan.shutdown"}
-
-    async def send(message: object) -> None:
-        assert isinstance(message, dict)
-        output.append(message["type"])
-
-    toy.app.on_start, toy.app.on_stop = [fail], [stop]
-    with pytest.raises(OSError, match="no database"):
-        await toy.app({"type": "lifespan"}, receive, send)
-    assert (output, steps) == (["lifespan.startup.failed"], ["stopped"])
-    output.clear()
-    toy.app.on_start = []
-    await toy.app({"type": "lifespan"}, receive, send)
-    assert output == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-
-
 async def test_links_have_the_public_address_where_one_is_set() -> None:
     async with Toy(public_url="https://media.example").client() as client:
         shown = await client.get(f"/api/thing/{ID}", headers={"Host": "10.0.0.7:8080"})
