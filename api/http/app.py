@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -27,7 +26,7 @@ from api.http.body import Disconnected
 from api.http.cross_origin import CrossOrigin
 from api.http.endpoint import Endpoint
 from api.http.errors import FailureOf, HttpError, failure_of
-from api.http.headers import FOR_ITS_CALLER, NOSNIFF, NOT_STORED, UP_TO_THE_RESPONSE
+from api.http.headers import FOR_ITS_CALLER, NOSNIFF, NOT_STORED, UP_TO_THE_RESPONSE, Caching
 from api.http.incoming import Pieces
 from api.http.metrics import Meter, RequestMetrics
 from api.http.openapi import ApiDescription, corrected
@@ -59,43 +58,21 @@ class RequestLog(Protocol):
     def add(self, request: Request, *, status: int, seconds: float) -> None: ...
 
 
+@dataclass(slots=True)
 class Entry:
     """An application's part for one path and method: a route of it, or the error where there is none."""
 
-    __slots__ = ("app", "bound", "caching", "cross_origin", "meter", "names", "path", "route", "streamed_body", "surface")
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        path: str,
-        surface: Surface,
-        *,
-        meter: Meter,
-        cross_origin: CrossOrigin | None,
-        route: APIRoute | None = None,
-    ) -> None:
-        self.app = app
-        self.bound: Endpoint | None = None
-        """The endpoint that is called in the place of `app` where FastAPI is not needed."""
-        self.path = path
-        self.surface = surface
-        self.meter = meter
-        self.cross_origin = cross_origin
-        self.route = route
-        self.names = () if route is None else tuple(route.param_convertors)
-        mine = route if isinstance(route, Route) else None
-        self.streamed_body = mine is not None and mine.rules.streamed_body
-        self.caching = UP_TO_THE_RESPONSE
-        if mine is not None and not (mine.stored and surface.stored):
-            self.caching = NOT_STORED
-        elif mine is not None and mine.roles:
-            self.caching = FOR_ITS_CALLER
-
-    def failing(self, error: Exception) -> Entry:
-        """Return the same entry with an application that raises an error."""
-        entry = copy(self)
-        entry.app = _raising(lambda: error)
-        return entry
+    app: ASGIApp
+    path: str
+    surface: Surface
+    meter: Meter
+    cross_origin: CrossOrigin | None
+    route: APIRoute | None = None
+    names: tuple[str, ...] = ()
+    caching: Caching = UP_TO_THE_RESPONSE
+    streamed_body: bool = False
+    bound: Endpoint | None = None
+    """The endpoint that is called in the place of `app` where FastAPI is not needed."""
 
 
 ByMethod = dict[str, Entry]
@@ -259,7 +236,8 @@ class Exchange:
                 except Exception as error:
                     if status:
                         raise
-                    scope[_ENTRY] = entry.failing(error)  # FastAPI's inner stack raises it where handlers are found
+                    raised = error  # FastAPI's inner stack raises it once more, where handlers are found
+                    scope[_ENTRY] = replace(entry, app=_raising(lambda: raised))
                     await self._app(scope, receive, answer)
         except Disconnected:
             status = 499
@@ -369,9 +347,17 @@ class Application(FastAPI):
 
     def entry(self, app: ASGIApp, path: str, surface: Surface, *, method: str = "other", route: APIRoute | None = None) -> Entry:
         meter = self._metrics.meter(surface.name, method, route=path)
-        entry = Entry(app, path, surface, meter=meter, cross_origin=self.cross_origin_of(surface), route=route)
-        if isinstance(route, Route) and app is route.app and route.signature.is_simple:
-            entry.bound = Endpoint(route, self.services, large_bodies=self.large_bodies, parse_json=self.parse_json)
+        entry = Entry(app, path, surface, meter, self.cross_origin_of(surface), route)
+        if route is not None:
+            entry.names = tuple(route.param_convertors)
+        if isinstance(route, Route):
+            entry.streamed_body = route.rules.streamed_body
+            if not (route.stored and surface.stored):
+                entry.caching = NOT_STORED
+            elif route.roles:
+                entry.caching = FOR_ITS_CALLER
+            if app is route.app and route.signature.is_simple:
+                entry.bound = Endpoint(route, self.services, large_bodies=self.large_bodies, parse_json=self.parse_json)
         return entry
 
     def cross_origin_of(self, surface: Surface) -> CrossOrigin | None:

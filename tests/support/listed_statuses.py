@@ -37,6 +37,3 @@ class ListedStatuses:
             raise UnlistedStatus(f"{method} {request.path} gives {status} and lists {sorted(listed)}")
         if self._log.wants(request.method, status, routine=False):
             self._log.add(request, status=status, seconds=seconds)
-
-    def flush(self) -> None:
-        self._log.flush()
