@@ -123,12 +123,11 @@ def list_query(filter_: EventFilter, ids: Ids, *, candidates: PackedArray | None
         parameters["candidates"] = candidates
     all_of = " AND ".join(conditions)
     joins, order = _order(filter_)
-    columns = "e.id, e.shown_version, e.document, e.date_created, e.date_modified"
     # PostgreSQL estimates that every third row contains a substring. Without other filters it would scan the index of the order row
     # by row until the page is full; OFFSET 0 makes it filter first and sort afterwards.
     fenced = f"(SELECT * FROM event_view e WHERE {all_of} OFFSET 0) e{joins}"
     source = fenced if searches_only(filter_) else f"event_view e{joins} WHERE {all_of}"
-    page = f"SELECT {columns} FROM {source} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
+    page = f"SELECT e.id, e.shown_version, e.shown FROM {source} ORDER BY {order} LIMIT %(limit)s OFFSET %(offset)s"
     parameters |= {"limit": filter_.window.limit, "offset": filter_.window.offset}
     prepare = False if "tags" in ids or "categories" in ids else None
     return ListQuery(page, f"SELECT count(*) FROM event_view e WHERE {all_of}", parameters, prepare)

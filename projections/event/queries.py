@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from domain.event.ports import EventRow as EventRow
 from domain.event.values import LIVE, EventDetails, EventState
 from projections.event.filters import EventFilter, ids_of, list_query, names_query, searches_only
+from projections.event.shown import ShownEvent
 from projections.event.totals import OF_STATES, tallied
 from projections.event.view import EVENT_SEARCH, SCHEDULE_ENDS, STREAMING_STATES, USES_CHANNEL
 from projections.kernel.data_loader import DataLoader
 from projections.kernel.database.arrays import PackedArray, uuids
 from projections.kernel.database.database import Database
 from projections.kernel.database.page import Page
-from projections.kernel.sql.slices import in_slices
 
 MOST_LIVE: Final = 10_000
 MOST_AHEAD: Final = 1_000
@@ -45,6 +44,7 @@ async def events_that_show(database: Database, keys: Sequence[UUID], *, link: st
 
 
 _COLUMNS = "SELECT id, shown_version, document, date_created, date_modified FROM event_view "
+_SHOWN = "SELECT id, shown_version, shown FROM event_view "
 _PROTECTED = "SELECT id FROM event_view WHERE id = ANY(%s) AND NOT deleted AND document::json->>'vod_drm' = 'true'"
 _TESTED = 20_000
 _TESTED_BESIDE_OTHERS = 1_000
@@ -92,10 +92,15 @@ class EventQueries:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._by_id = DataLoader[UUID, EventRow](self._load)
+        self._shown = DataLoader[UUID, ShownEvent](self._load_shown)
 
     async def by_id(self, key: UUID) -> EventRow | None:
         """Return the Event with this id; None if it does not exist or is deleted."""
         return await self._by_id(key)
+
+    async def shown(self, key: UUID) -> ShownEvent | None:
+        """Return the Event with this id for a response."""
+        return await self._shown(key)
 
     async def states(self, *, deleted: bool) -> dict[EventState, int]:
         """Return the number of Events in each state, from maintained totals. States without Events are left out."""
@@ -107,6 +112,10 @@ class EventQueries:
     async def _load(self, keys: Sequence[UUID]) -> dict[UUID, EventRow]:
         rows = await self._database.rows(_COLUMNS + "WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
         return {row[0]: _row(row) for row in rows}
+
+    async def _load_shown(self, keys: Sequence[UUID]) -> dict[UUID, ShownEvent]:
+        rows = await self._database.rows(_SHOWN + "WHERE id = ANY(%s) AND NOT deleted", (list(keys),))
+        return {row[0]: ShownEvent(*row) for row in rows}
 
     async def existing(self, keys: Collection[UUID]) -> Collection[UUID]:
         """Return those of these Events that exist and are not deleted."""
@@ -123,10 +132,20 @@ class EventQueries:
 
     async def by_reference(self, reference_id: str) -> EventRow | None:
         """Return the newest Event with this refId, which is not unique."""
-        return await self._latest("ref_id", reference_id)
+        row = await self._latest(_COLUMNS, "ref_id", value=reference_id)
+        return _row(row) if row else None
+
+    async def shown_by_reference(self, reference_id: str) -> ShownEvent | None:
+        row = await self._latest(_SHOWN, "ref_id", value=reference_id)
+        return ShownEvent(*row) if row else None
 
     async def by_external_id(self, external_id: str) -> EventRow | None:
-        return await self._latest("external_id", external_id)
+        row = await self._latest(_COLUMNS, "external_id", value=external_id)
+        return _row(row) if row else None
+
+    async def shown_by_external_id(self, external_id: str) -> ShownEvent | None:
+        row = await self._latest(_SHOWN, "external_id", value=external_id)
+        return ShownEvent(*row) if row else None
 
     async def on_air(self, channel_id: UUID) -> EventRow | None:
         """Return the Event that holds this channel; None if there is none."""
@@ -148,9 +167,8 @@ class EventQueries:
         ((count,),) = await self._database.lists.rows(_OVERLAPPED, {"now": now, "until": until, "limit": limit})
         return int(count)
 
-    async def _latest(self, column: LiteralString, value: str) -> EventRow | None:
-        row = await self._database.row(_COLUMNS + f"WHERE {column} = %s AND NOT deleted" + _LATEST, (value,))
-        return _row(row) if row else None
+    async def _latest(self, columns: LiteralString, column: LiteralString, *, value: str) -> Sequence[Any] | None:
+        return await self._database.row(columns + f"WHERE {column} = %s AND NOT deleted" + _LATEST, (value,))
 
     async def not_started(self, before: datetime, *, now: datetime, limit: int) -> Sequence[tuple[UUID, datetime]]:
         """Return Events that were due to be live before this time and never were, with that time, the longest due first. Events
@@ -176,9 +194,9 @@ class EventQueries:
         first."""
         return [(key, due) for key, due in await self._database.lists.rows(_NOT_TERMINATED, (before, limit))]
 
-    async def page(self, filter_: EventFilter) -> Page[EventRow]:
-        """Return one page of the Events that match. Names are looked up first, because PostgreSQL estimates the number of rows well
-        for ids."""
+    async def page(self, filter_: EventFilter) -> Page[ShownEvent]:
+        """Return one page of the Events that match, for a response. Names are looked up first, because PostgreSQL estimates the
+        number of rows well for ids."""
         names = names_query(filter_)
         ids = ids_of(filter_, await self._database.lists.rows(*names)) if names is not None else {}
         if not all(ids.values()):
@@ -188,11 +206,11 @@ class EventQueries:
         rows, total = await self._database.lists.page(
             query.page,
             f"SELECT coalesce({expression}, ({query.count}))",
-            content=("document",),
+            content=("shown",),
             parameters={**query.parameters, **parameters},
             prepare=query.prepare,
         )
-        return Page(filter_.window.limit, total, await in_slices(partial(map, _row), rows))
+        return Page(filter_.window.limit, total, [ShownEvent(*row) for row in rows])
 
     async def _candidates(self, filter_: EventFilter) -> PackedArray | None:
         """Return the Events that the search index finds, if they are so few that testing them is less work than applying the other

@@ -1,4 +1,5 @@
-"""The Event view: one row for each Event, with a column for each filter and order, and the whole state as a document."""
+"""The Event view: one row for each Event, with a column for each filter and order, the whole state as a document, and the values
+that responses show."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from uuid import UUID
 
 from domain.event.aggregate import MediaEvent
 from domain.event.values import STREAMING, EventDetails
+from projections.event.shown import lines
 from projections.kernel.schema.view import Column, View
 from projections.kernel.sql.search import SearchIndex
 from projections.kernel.sql.tallies import Tally
@@ -49,6 +51,10 @@ def document(details: EventDetails) -> str:
     """Return the whole state as JSON, without fields that are not set."""
     written: bytes = details.__pydantic_serializer__.to_json(details, exclude_none=True)
     return written.decode()
+
+
+def _shown(event: MediaEvent) -> bytes:
+    return lines(event.key, event.details, created=event.created_on, modified=event.shown_on)
 
 
 EVENT_VIEW = View[MediaEvent](
@@ -94,6 +100,7 @@ EVENT_VIEW = View[MediaEvent](
         Column("awaited_channel_id", "uuid", lambda event: event.details.awaited_channel_id),
         Column("search_text", "text", lambda event: search_text(event.key, event.details)),
         Column("document", "text", lambda event: document(event.details)),
+        Column("shown", "bytea", _shown),
     ),
     key=("id",),
     indexes={

@@ -13,7 +13,7 @@ from tests.docs.following import source_copy
 
 _RATED: Final = 'class Rated(DomainEvent, facets.Rating):\n    TOPIC: ClassVar[str] = "event.rated"\n\n\n'
 _REQUESTED: Final = "    sponsor: Label | None = None\n    rating: Label | None = None\n"
-_SHOWN: Final = '                "sponsor": details.sponsor,\n                "rating": details.rating,\n'
+_SHOWN: Final = '    "sponsor": "null",\n    "rating": "null",\n'
 _CHANGES: Final = {
     "projections/kernel/schema/builds.py": [(f"BUILD: Final = {BUILD}\n", f"BUILD: Final = {BUILD + 1}\n")],
     "domain/event/facets.py": [
@@ -29,9 +29,9 @@ _CHANGES: Final = {
     ],
     "api/media/event/responses.py": [
         ("    id: UUID = Field(", "    sponsor: str | None\n    rating: str | None\n    id: UUID = Field("),
-        ('                "id": row.id,\n', _SHOWN + '                "id": row.id,\n'),
     ],
-    "projections/event/queries.py": [('self._latest("ref_id", reference_id)', 'self._latest("sponsor", reference_id)')],
+    "projections/event/shown.py": [('    "thumbnail_path": "",\n', '    "thumbnail_path": "",\n' + _SHOWN)],
+    "projections/event/queries.py": [('self._latest(_SHOWN, "ref_id"', 'self._latest(_SHOWN, "sponsor"')],
     "projections/event/view.py": [
         ("EVENT_VIEW = View[MediaEvent](\n", "_BEFORE = View[MediaEvent](\n"),
         ("from typing import Final\n", "from dataclasses import replace\nfrom typing import Final\n"),

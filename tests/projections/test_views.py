@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
+from pydantic_core import from_json
 
 from api.wiring.catalogue import RECORD_VIEW, migrations, views
 from api.wiring.core import Core
@@ -25,6 +26,7 @@ from domain.record.kinds.room import Room
 from domain.record.kinds.tag import Tag
 from domain.redaction.aggregate import Redaction
 from projections.client.view import CLIENT_VIEW
+from projections.event.shown import FIELDS
 from projections.event.view import EVENT_VIEW, search_text
 from projections.kernel.database.arrays import bigints, booleans, byte_strings, instants, texts, uuids
 from projections.kernel.schema.view import View
@@ -36,6 +38,16 @@ LATER = NOON + timedelta(hours=1)
 
 def named(view: View[Any], row: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip([column.name for column in view.columns], row, strict=True))
+
+
+EMPTY: Final = (None, "", False, 0, [])
+
+
+def shown_values(lines: bytes) -> dict[str, Any]:
+    """Return the values that responses show, by their names. The last values are words, and no JSON."""
+    values = dict(zip(FIELDS, lines.decode().split("\n"), strict=True))
+    words = {name: values.pop(name).split() for name in ("links", "category_ids", "thumbnail_flow", "thumbnail_path")}
+    return {name: from_json(value) for name, value in values.items()} | words
 
 
 async def only_row(inner: Core, view: View[Any]) -> dict[str, Any]:
@@ -70,7 +82,7 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
     clock.now = LATER
     await do(inner, AddOrUpdateEvent(key, {}, state=EventState.LIVE_PUBLISHED))
     row = await only_row(inner, EVENT_VIEW)
-    document = row.pop("document")
+    document, shown = row.pop("document"), row.pop("shown")
     assert {name: value for name, value in row.items() if value is not None} == {
         "id": key,
         "version": 2,
@@ -98,6 +110,32 @@ async def test_the_row_of_an_event_has_a_column_for_every_filter_and_order(inner
     details = EventDetails.model_validate_json(document)
     assert {name: getattr(details, name) for name in changes} == changes
     assert (details.state, details.actual_live_start, details.published_start) == (EventState.LIVE_PUBLISHED, LATER, LATER)
+    assert {name: value for name, value in shown_values(shown).items() if value not in EMPTY} == {
+        "id": str(key),
+        "title": "Grüße",
+        "ref_id": "R/1",
+        "external_id": "x",
+        "description": "Long",
+        **{name: str(value) for name, value in links.items()},
+        "state": 2,
+        "state_string": "LIVE_PUBLISHED",
+        "mp4_state_string": "NONE",
+        "auto_end": True,
+        "auto_provision_infrastructure": True,
+        **dict.fromkeys(("display_start", "scheduled_start", "actual_live_start", "published_start"), "2031-01-02T13:00:00.000Z"),
+        **dict.fromkeys(("display_end", "scheduled_end"), "2031-01-02T15:00:00.000Z"),
+        "scheduled_provision_at": "2031-01-02T12:00:00.000Z",
+        "scheduled_terminate_at": "2031-01-02T13:00:00.000Z",
+        "date_created": "2031-01-02T12:00:00.000Z",
+        "date_modified": "2031-01-02T13:00:00.000Z",
+        "category_id": str(UUID(int=2)),
+        "links": [
+            *(f"{kind}:{links[f'{kind}_id']}" for kind in ("room", "event_type", "channel", "flow")),
+            *(f"category:{UUID(int=number)}" for number in (2, 1)),
+        ],
+        "category_ids": [str(UUID(int=2)), str(UUID(int=1))],
+    }, "raise the version of the view, and change this test"
+    assert EVENT_VIEW.version == 8
 
 
 async def test_an_event_without_facts_has_a_row_too(inner: Core) -> None:
@@ -113,6 +151,7 @@ async def test_an_event_without_facts_has_a_row_too(inner: Core) -> None:
         "shown_version",
         "search_text",
         "document",
+        "shown",
     }
     assert row["search_text"] == str(key)
 

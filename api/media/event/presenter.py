@@ -6,19 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import from_json
+
 from api.audit.past_states import Moment, Renderer
 from api.http.response import Response
 from api.kernel.pages import next_page
 from api.kernel.request import Request
 from api.media import category as responses
 from api.media.event.playback_requests import PlaybackQuery
-from api.media.event.responses import NO_LINKED_RECORDS, Event, EventCollection, LinkedRecords, encoded, storage_urls
+from api.media.event.responses import (
+    NO_LINKS,
+    EventCollection,
+    LinkedValues,
+    event_json,
+    links_of,
+    storage_urls,
+    thumbnail_flow,
+)
 from api.media.event.video import Video
 from domain.channel.hosts import NO_HOSTS, ProvisionedHosts
 from domain.channel.points import WatchedPoint
 from domain.event import playback
 from domain.event.aggregate import MediaEvent
-from domain.event.links import records_of
 from domain.event.playback import (
     PlayableEvent,
     PlaybackRequest,
@@ -39,6 +48,7 @@ from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.flow import Flow
 from domain.record.ports import RecordRow
 from domain.record.record import D, Record
+from projections.event.shown import ShownEvent
 from projections.kernel.database.page import Page
 from projections.kernel.sql.slices import in_slices
 from projections.publishing_point.points import ChannelPointsReader
@@ -61,46 +71,49 @@ class EventPresenter:
         self, request: Request, outcome: Outcome[MediaEvent], *, headers: tuple[tuple[str, str], ...] = ()
     ) -> Response:
         """Return the response to a write: the Event as a GET shows it."""
-        row = EventRow.of(outcome.aggregate)
-        event = await self.event(row, base_url=request.root_url, as_of=outcome.as_of)
-        return Response(event, etag=row.version, headers=headers)
+        event = ShownEvent.of(EventRow.of(outcome.aggregate))
+        body = await self.event(event, base_url=request.root_url, as_of=outcome.as_of)
+        return Response(body, etag=event.version, headers=headers)
 
-    async def event(self, row: EventRow, *, base_url: str, as_of: int | None) -> Event:
-        return Event.of(row, await self._linked([row], as_of), base_url=base_url)
+    async def event(self, event: ShownEvent, *, base_url: str, as_of: int | None = None, video: Video | None = None) -> bytes:
+        """Return an Event as JSON, with the names of linked records at this position of the log, or at present."""
+        values = event.values
+        return event_json(values, await self._linked([values], as_of), base_url=base_url, video=video)
 
-    async def single(self, request: Request, row: EventRow | None, *, key: object, query: PlaybackQuery) -> Response:
-        """Return the response to a GET of one Event. Raise `NotFound` without a row."""
+    async def single(self, request: Request, row: EventRow | ShownEvent | None, *, key: object, query: PlaybackQuery) -> Response:
+        """Return the response to a GET of one Event. Raise `NotFound` without a row. A Video object needs an `EventRow`."""
         requested = playback_request(query)
         if row is None:
             raise NotFound(MediaEvent.KIND, str(key))
-        video = await self._video(row, requested) if query.process_video else None
-        event = Event.of(row, await self._linked([row]), base_url=request.root_url, video=video)
-        return Response(event, etag=row.version)
+        video = None
+        if isinstance(row, EventRow):
+            video = await self._video(row, requested)
+            row = ShownEvent.of(row)
+        return Response(await self.event(row, base_url=request.root_url, video=video), etag=row.version)
 
-    async def page(self, request: Request, page: Page[EventRow]) -> Response:
-        linked, base_url = await self._linked(page.results), request.root_url
-        parts = await in_slices(lambda rows: [encoded(rows, linked, base_url=base_url)], page.results)
-        return Response(EventCollection.encoded(page, parts), headers=next_page(request, page))
+    async def page(self, request: Request, page: Page[ShownEvent]) -> Response:
+        events, base_url = [event.values for event in page.results], request.root_url
+        linked = await self._linked(events)
+        texts = await in_slices(lambda part: [event_json(values, linked, base_url=base_url) for values in part], events)
+        return Response(EventCollection.encoded(page, texts), headers=next_page(request, page))
 
-    async def _linked(self, rows: Sequence[EventRow], as_of: int | None = None) -> LinkedRecords:
-        """Return the records that the rows link to, with at most one query for each kind of look-up."""
-        linked = {(kind, key.int): key for row in rows for kind, key in records_of(row.details)}
-        if not linked:
-            return NO_LINKED_RECORDS
-        links = {(kind, number): (kind, str(key)) for (kind, number), key in linked.items()}
-        categories = {number: key for (kind, number), (_, key) in links.items() if kind == Category.KIND}
+    async def _linked(self, events: Sequence[Sequence[bytes]], as_of: int | None = None) -> LinkedValues:
+        """Return what the Events show of the records that they link to, with at most one query for each kind of look-up."""
+        links = dict.fromkeys(link for values in events for link in links_of(values))
+        if not links:
+            return NO_LINKS
         reader = self._history.at(as_of)
-        flows = {str(flow) for row in rows if (flow := playback.thumbnail_flow(row.details)) is not None}
-        linked_rows = await reader.shown(links.values())
-        records = {of: linked_rows[link] for of, link in links.items() if link in linked_rows}
-        properties = await reader.of_owners(CategoryProperty, categories.values()) if categories else {}
+        categories = [key for kind, key in links if kind == Category.KIND]
+        flows = {flow for values in events if (flow := thumbnail_flow(values))}
+        records = await reader.shown(links)
+        properties = await reader.of_owners(CategoryProperty, categories) if categories else {}
         thumbnail_flows = await reader.by_ids(Flow, flows) if flows else ()
         shown = {
-            number: responses.Category.of(row.whole(Category), properties.get(key, ()))
-            for number, key in categories.items()
-            if (row := records.get((Category.KIND, number))) is not None
+            key: responses.Category.of(row.whole(Category), properties.get(key, ()))
+            for key in categories
+            if (row := records.get((Category.KIND, key))) is not None
         }
-        return LinkedRecords(records, shown, storage_urls(thumbnail_flows))
+        return LinkedValues(records, categories=shown, storage=storage_urls(thumbnail_flows))
 
     async def _video(self, row: EventRow, requested: PlaybackRequest) -> Video:
         details = row.details
@@ -164,6 +177,7 @@ def playback_request(query: PlaybackQuery) -> PlaybackRequest:
 
 def past_states(presenter: EventPresenter) -> Mapping[str, Renderer]:
     async def event(root: MediaEvent, moment: Moment) -> Any:
-        return await presenter.event(EventRow.of(root), base_url=moment.base_url, as_of=moment.position)
+        shown = ShownEvent.of(EventRow.of(root))
+        return from_json(await presenter.event(shown, base_url=moment.base_url, as_of=moment.position))
 
     return {MediaEvent.KIND: event}

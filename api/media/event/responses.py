@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import Field, TypeAdapter
-from pydantic_core import from_json
+from pydantic_core import to_json
 
 from api.http.response import encode
-from api.kernel.wire import Instant, Wire
+from api.kernel.wire import Instant, Wire, wire_names
 from api.media.category import Category, CategoryProperty
 from api.media.event.requests import Mp4, State
 from api.media.event.video import Video
 from api.media.provision.routes import ProvisionSummary
-from domain.event.playback import flow_configuration, thumbnail_url
-from domain.event.ports import EventRow
+from domain.event.links import LINKS
+from domain.event.playback import flow_configuration
+from domain.event.playback.video_object import url_below
+from domain.kernel.ports import Link
+from domain.provision.values import ProvisionSummary as StoredProvision
 from domain.record.configured_record import ConfiguredDetails
 from domain.record.kinds.event_type import EventTypeDetails
 from domain.record.ports import HasName, RecordRow
+from projections.event.shown import FIELDS, ShownEvent
 from projections.kernel.database.page import Page
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedRecords:
-    """The records that a set of Events links to. Keys are ids as numbers, because the hash of a UUID is computed in Python."""
-
-    records: Mapping[tuple[str, int], RecordRow[HasName]] = field(default_factory=dict)
-    """The records, by kind and id."""
-    categories: Mapping[int, Category] = field(default_factory=dict)
-    """The categories among the records, built once for all Events, by id."""
-    storage: Mapping[UUID, str] = field(default_factory=dict)
-    """The public storage URLs of the flows that hold thumbnails, by the flow's id."""
-
-    def find(self, kind: str, key: UUID | None) -> RecordRow[HasName] | None:
-        return self.records.get((kind, key.int)) if key is not None else None
-
-    def name(self, kind: str, key: UUID | None) -> str | None:
-        row = self.records.get((kind, key.int)) if key is not None else None
-        return row.details.name if row is not None else None
-
-    def colour(self, event_type: UUID | None) -> str | None:
-        row = self.find("event_type", event_type)
-        return row.details.colour if row is not None and isinstance(row.details, EventTypeDetails) else None
-
-
-NO_LINKED_RECORDS = LinkedRecords()
 
 
 def storage_urls(flows: Iterable[RecordRow[ConfiguredDetails]]) -> dict[UUID, str]:
@@ -167,96 +146,6 @@ class Event(Wire):
     archiver_profile_id: str | None = Field(description="Always null.")
     video: Video | None = Field(description="The addresses for playback; null unless `processVideo` is true.")
 
-    @classmethod
-    def of(cls, row: EventRow, linked: LinkedRecords, *, base_url: str, video: Video | None = None) -> Self:
-        details, key = row.details, str(row.id)
-        categories = [shown for key in details.category_ids if (shown := linked.categories.get(key.int)) is not None]
-        return cls.from_values(
-            {
-                "id": row.id,
-                "title": details.title or "",
-                "ref_id": details.ref_id or "",
-                "external_id": details.external_id or "",
-                "content_id": key,
-                "description": details.description,
-                "channel_id": details.channel_id,
-                "channel": linked.name("channel", details.channel_id),
-                "flow_id": details.flow_id,
-                "flow": linked.name("flow", details.flow_id),
-                "remixflow_id": details.remixflow_id,
-                "remixflow": linked.name("flow", details.remixflow_id),
-                "archiverflow_id": details.archiverflow_id,
-                "archiverflow": linked.name("flow", details.archiverflow_id),
-                "infrastructure_profile_id": details.infrastructure_profile_id,
-                "infrastructure_profile": linked.name("infrastructure_profile", details.infrastructure_profile_id),
-                "event_type_id": details.event_type_id,
-                "event_type": linked.name("event_type", details.event_type_id),
-                "room_id": details.room_id,
-                "room": linked.name("room", details.room_id),
-                "channel_profile_id": None,
-                "custom_property_configuration_id": None,
-                "event_type_colour": linked.colour(details.event_type_id),
-                "state": details.state,
-                "state_string": details.state.name,
-                "mp4_state": details.mp4_state,
-                "mp4_state_string": details.mp4_state.name,
-                "auto_start": details.auto_start,
-                "auto_end": details.auto_end,
-                "auto_publish": details.auto_publish,
-                "auto_start_publications": details.auto_start_publications,
-                "auto_provision_infrastructure": details.auto_provision_infrastructure,
-                "auto_terminate_infrastructure": details.auto_terminate_infrastructure,
-                "embeded_vod_timestamps": False,
-                "capturing_live2_vod": details.capturing_live2_vod,
-                "external_update_allowed": False,
-                "vod_drm": details.vod_drm,
-                "remix_drm": False,
-                "display_start": details.display_start,
-                "display_end": details.display_end,
-                "scheduled_start": details.scheduled_start,
-                "scheduled_end": details.scheduled_end,
-                "scheduled_channel_start": details.scheduled_channel_start,
-                "scheduled_channel_end": details.scheduled_channel_end,
-                "actual_live_start": details.actual_live_start,
-                "actual_live_end": details.actual_live_end,
-                "published_start": details.published_start,
-                "published_end": details.published_end,
-                "instant_vod_start": details.instant_vod_start,
-                "instant_vod_end": details.instant_vod_end,
-                "scheduled_provision_at": details.scheduled_provision_at,
-                "scheduled_terminate_at": details.scheduled_terminate_at,
-                "capture_vod_start": details.capture_vod_start,
-                "capture_vod_end": details.capture_vod_end,
-                "date_created": row.date_created,
-                "date_modified": row.date_modified,
-                "date_deleted": details.date_deleted,
-                "archiver_start": details.archiver_start,
-                "archiver_end": details.archiver_end,
-                "drm_json": details.drm_json or "",
-                "drm_data": _drm_data(details.drm_json),
-                "remix_drm_json": "",
-                "remix_drm_data": None,
-                "additional_streaming_options": details.additional_streaming_options or "",
-                "dvr_length": details.dvr_length or 0,
-                "dvr_length_url_param": details.dvr_length or 0,
-                "max_bitrate_url_param": details.max_bitrate or 0,
-                "min_bitrate_url_param": details.min_bitrate or 0,
-                "task_engine_json": details.task_engine_json or "",
-                "thumbnail": details.thumbnail or "",
-                "thumbnail_url": thumbnail_url(details, storage=linked.storage, content_id=key),
-                "document_url": f"{base_url}/api/document/event/{key}",
-                "tag_url": f"{base_url}/api/tag/event/{key}",
-                "custom_properties": [owned for category in categories for owned in category.custom_properties],
-                "categories": categories,
-                "category": categories[0].label if categories else None,
-                "category_id": details.category_ids[0] if details.category_ids else None,
-                "provision_info": None if details.provision is None else ProvisionSummary.of(row.id, details.provision),
-                "archiver_capture_id": None,
-                "archiver_profile_id": None,
-                "video": video,
-            }
-        )
-
 
 class EventCollection(Wire):
     """A page of Events."""
@@ -266,19 +155,141 @@ class EventCollection(Wire):
     results: list[Event] = Field(description="The Events of this page, with all fields; `video` is null.")
 
     @classmethod
-    def encoded(cls, page: Page[EventRow], parts: Sequence[bytes]) -> bytes:
-        """Return the page as JSON, built from parts that are already JSON."""
+    def encoded(cls, page: Page[ShownEvent], events: Sequence[bytes]) -> bytes:
+        """Return the page as JSON, with Events that are already JSON."""
         empty = encode(cls.model_construct(page_size=page.size, total_count=page.total, results=[]))
-        return empty.removesuffix(b"]}") + b",".join(parts) + b"]}"
+        return empty.removesuffix(b"]}") + b",".join(events) + b"]}"
 
 
-_EVENTS: Final = TypeAdapter(list[Event])
+_CONSTANT: Final = {
+    "channel_profile_id": "null",
+    "custom_property_configuration_id": "null",
+    "embeded_vod_timestamps": "false",
+    "external_update_allowed": "false",
+    "remix_drm": "false",
+    "remix_drm_json": '""',
+    "remix_drm_data": "null",
+    "archiver_capture_id": "null",
+    "archiver_profile_id": "null",
+}
+"""The values of the fields that are equal in all Events, as JSON."""
 
 
-def encoded(rows: Sequence[EventRow], linked: LinkedRecords, *, base_url: str) -> bytes:
-    """Return Events as JSON, separated by commas: a part of the array of a page."""
-    events = [Event.of(row, linked, base_url=base_url) for row in rows]
-    return _EVENTS.dump_json(events, by_alias=True, warnings=False)[1:-1]
+_NAMES: Final = {
+    "content_id": "id",
+    "dvr_length_url_param": "dvr_length",
+    "max_bitrate_url_param": "max_bitrate",
+    "min_bitrate_url_param": "min_bitrate",
+    "provision_info": "provision",
+}
+"""The names of the values of fields that have another name."""
+_PLACE: Final = {name: place for place, name in enumerate(FIELDS)}
+
+
+def _template() -> tuple[list[bytes], Callable[[Sequence[bytes]], tuple[bytes, ...]]]:
+    """Return the texts of an Event between its values, with an empty place after each, and a function that returns the values of
+    these places."""
+    text, texts, places = "{", list[bytes](), list[int]()
+    for name in Event.model_fields:
+        text += f'"{wire_names(Event, name)[0]}":'
+        if name in _CONSTANT:
+            text += _CONSTANT[name]
+        else:
+            places.append(_PLACE[_NAMES.get(name, name)])
+            texts += [text.encode(), b""]
+            text = ""
+        text += ","
+    return [*texts, text.removesuffix(",").encode() + b"}"], itemgetter(*places)
+
+
+_TEXTS, _in_order = _template()
+_LINKED: Final = tuple((_PLACE[name], _PLACE[name[:-3]], kind) for name, kind in LINKS.items() if name.endswith("_id"))
+"""For each field that links to one record: the place of the id, the place of the name, and the kind."""
+_TYPE_ID, _TYPE_COLOUR = _PLACE["event_type_id"], _PLACE["event_type_colour"]
+_LINKS: Final = _PLACE["links"]
+_CATEGORY_IDS: Final = _PLACE["category_ids"]
+_CATEGORIES: Final = slice(_PLACE["custom_properties"], _PLACE["category"] + 1)
+_DOCUMENT_URL, _TAG_URL = _PLACE["document_url"], _PLACE["tag_url"]
+_THUMBNAIL_FLOW, _THUMBNAIL_PATH, _THUMBNAIL_URL = _PLACE["thumbnail_flow"], _PLACE["thumbnail_path"], _PLACE["thumbnail_url"]
+_PROVISION, _VIDEO = _PLACE["provision"], _PLACE["video"]
+_NULL: Final = b"null"
+_PROPERTIES: Final = TypeAdapter(list[CategoryProperty])
+_OWNERS: Final = TypeAdapter(list[Category])
+
+
+def links_of(values: Sequence[bytes]) -> list[Link]:
+    """Return the links of an Event to records that its response shows."""
+    if not values[_LINKS]:
+        return []
+    return [(kind, key) for kind, _, key in (link.partition(":") for link in values[_LINKS].decode().split())]
+
+
+def thumbnail_flow(values: Sequence[bytes]) -> str:
+    """Return the id of the flow whose storage has the thumbnail of an Event; "" without one."""
+    return values[_THUMBNAIL_FLOW].decode()
+
+
+class LinkedValues:
+    """What a set of Events shows of the records that they link to, as JSON by the JSON of their ids."""
+
+    def __init__(
+        self,
+        records: Mapping[Link, RecordRow[HasName]],
+        *,
+        categories: Mapping[str, Category] = MappingProxyType({}),
+        storage: Mapping[UUID, str] = MappingProxyType({}),
+    ) -> None:
+        self.names = {(kind, f'"{key}"'.encode()): to_json(row.details.name) for (kind, key), row in records.items()}
+        self.colours = {
+            f'"{key}"'.encode(): to_json(row.details.colour)
+            for (_, key), row in records.items()
+            if isinstance(row.details, EventTypeDetails)
+        }
+        self.storage = {str(flow).encode(): url for flow, url in storage.items()}
+        self._categories = categories
+        self._of_categories: dict[bytes, Sequence[bytes]] = {}
+
+    def categories(self, keys: bytes) -> Sequence[bytes]:
+        """Return the custom properties of categories, the categories, and the label of the first one. `keys` are their ids with
+        spaces between them."""
+        shown = self._of_categories.get(keys)
+        if shown is None:
+            categories = [category for key in keys.decode().split() if (category := self._categories.get(key)) is not None]
+            properties = [owned for category in categories for owned in category.custom_properties]
+            shown = self._of_categories[keys] = (
+                _PROPERTIES.dump_json(properties, by_alias=True, warnings=False),
+                _OWNERS.dump_json(categories, by_alias=True, warnings=False),
+                to_json(categories[0].label if categories else None),
+            )
+        return shown
+
+
+NO_LINKS: Final = LinkedValues({})
+
+
+def event_json(values: list[bytes], linked: LinkedValues, *, base_url: str, video: Video | None = None) -> bytes:
+    """Return an Event as JSON: its values, and those of the request and of linked records, which are written to the list."""
+    if values[_LINKS]:
+        for place, name, kind in _LINKED:
+            if values[place] != _NULL:
+                values[name] = linked.names.get((kind, values[place]), _NULL)
+        values[_TYPE_COLOUR] = linked.colours.get(values[_TYPE_ID], _NULL)
+        if values[_CATEGORY_IDS]:
+            values[_CATEGORIES] = linked.categories(values[_CATEGORY_IDS])
+        if values[_THUMBNAIL_FLOW]:
+            base = linked.storage.get(values[_THUMBNAIL_FLOW], "")
+            values[_THUMBNAIL_URL] = to_json(url_below(base, values[_THUMBNAIL_PATH].decode()))
+    address, key = to_json(base_url)[:-1], values[0][1:]
+    values[_DOCUMENT_URL] = b"%b/api/document/event/%b" % (address, key)
+    values[_TAG_URL] = b"%b/api/tag/event/%b" % (address, key)
+    if values[_PROVISION] != _NULL:
+        stored = StoredProvision.model_validate_json(values[_PROVISION])
+        values[_PROVISION] = encode(ProvisionSummary.of(UUID(key[:-1].decode()), stored))
+    if video is not None:
+        values[_VIDEO] = encode(video)
+    parts = _TEXTS.copy()
+    parts[1::2] = _in_order(values)
+    return b"".join(parts)
 
 
 class ExternalIdCheck(Wire):
@@ -287,14 +298,3 @@ class ExternalIdCheck(Wire):
     is_unique: bool = Field(alias="IsUnique", description="True if no Event has this external id; deleted Events do not count.")
     value: str = Field(alias="Value", description="The external id of the request.")
     value_type: str = Field(alias="ValueType", description="Always `ExternalId`.")
-
-
-def _drm_data(drm_json: str | None) -> Any:
-    """Return the member `drm_data` of the parsed `drmJson`; None without one."""
-    if drm_json is None:
-        return None
-    try:
-        document = from_json(drm_json, allow_inf_nan=False)
-    except ValueError:
-        return None
-    return document.get("drm_data") if isinstance(document, dict) else None

@@ -166,7 +166,8 @@ async def get_event(
     presenter: Service[EventPresenter],
 ) -> Response:
     """The Event with this id."""
-    return await presenter.single(request, await events.by_id(id), key=id, query=query)
+    read = events.by_id if query.process_video else events.shown
+    return await presenter.single(request, await read(id), key=id, query=query)
 
 
 @routes.get("/reference", dependencies=[READ], response_model=Event)
@@ -178,7 +179,8 @@ async def get_event_by_reference(
     presenter: Service[EventPresenter],
 ) -> Response:
     """The most recently created Event with this reference id."""
-    return await presenter.single(request, await events.by_reference(query.id), key=query.id, query=query)
+    read = events.by_reference if query.process_video else events.shown_by_reference
+    return await presenter.single(request, await read(query.id), key=query.id, query=query)
 
 
 @routes.get("/external", dependencies=[READ], response_model=Event)
@@ -190,7 +192,8 @@ async def get_event_by_external_id(
     presenter: Service[EventPresenter],
 ) -> Response:
     """The most recently created Event with this external id."""
-    return await presenter.single(request, await events.by_external_id(query.id), key=query.id, query=query)
+    read = events.by_external_id if query.process_video else events.shown_by_external_id
+    return await presenter.single(request, await read(query.id), key=query.id, query=query)
 
 
 @routes.get("/external/unique", dependencies=[READ], response_model=ExternalIdCheck)

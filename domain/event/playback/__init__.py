@@ -21,6 +21,7 @@ from domain.event.playback.video_object import (
     Video,
     current_flow,
     thumbnail_flow,
+    thumbnail_path,
     thumbnail_url,
     video,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "current_flow",
     "flow_configuration",
     "thumbnail_flow",
+    "thumbnail_path",
     "thumbnail_url",
     "video",
 ]

@@ -393,14 +393,17 @@ def thumbnail_flow(details: EventDetails) -> UUID | None:
     return current_flow(details)
 
 
-def thumbnail_url(details: EventDetails, *, storage: Mapping[UUID, str], content_id: str) -> str:
-    """Return the URL, or "" without a thumbnail. `storage` holds the public storage URLs of flows by their ids."""
+def thumbnail_url(details: EventDetails, *, storage: str, content_id: str) -> str:
+    """Return the URL, or "" without a thumbnail. `storage` is the public storage URL of the flow that holds the thumbnail."""
     thumbnail = details.thumbnail
     if not thumbnail or _is_url(thumbnail):
         return thumbnail or ""
-    flow = thumbnail_flow(details)
-    base = storage.get(flow, "") if flow is not None else ""
-    return url_below(base, f"{encoded(content_id)}/{encoded(thumbnail.lstrip('/'), safe='/')}")
+    return url_below(storage, thumbnail_path(thumbnail, content_id=content_id))
+
+
+def thumbnail_path(thumbnail: str, *, content_id: str) -> str:
+    """Return the path of a thumbnail below the public storage URL of its flow."""
+    return f"{encoded(content_id)}/{encoded(thumbnail.lstrip('/'), safe='/')}"
 
 
 def _is_url(thumbnail: str) -> bool:
