@@ -56,7 +56,7 @@ class LinkTargets:
     `tags` are the existing tags by name; `used_ids` are the requested ids that other tags have."""
 
     def __init__(self, targets: Mapping[Link, RecordRow], tags: Mapping[str, RecordRow], *, used_ids: Iterable[UUID] = ()) -> None:
-        self._targets = targets
+        self.targets = targets
         self._tags = {name: UUID(row.id) for name, row in tags.items()}
         self._used_ids = set(used_ids)
         self.new_tags: list[RegisterRecord] = []
@@ -66,7 +66,7 @@ class LinkTargets:
         values = dict(changes.values)
         if changes.tags is not None:
             values["tag_ids"] = self._tag_ids(changes.tags)
-        missing = [name for name, link in changes.links() if link not in self._targets]
+        missing = [name for name, link in changes.links() if link not in self.targets]
         if missing:
             raise Malformed(*(FieldError(_api_name(name), f"there is no such {LINKS[name].replace('_', ' ')}") for name in missing))
         return values

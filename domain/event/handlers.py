@@ -38,7 +38,8 @@ class EventHandlers:
             links = await self._look_up([changes])
             values = links.values(changes)
             state = values.pop("state", None)
-            return Plan((*links.new_tags, AddOrUpdateEvent(event, values, state=state, new=key is None)))
+            command = AddOrUpdateEvent(event, values, state=state, new=key is None)
+            return Plan((*links.new_tags, command), linked=links.targets)
 
         return await self._change(plan, invocation)
 
@@ -48,7 +49,7 @@ class EventHandlers:
         async def plan() -> Plan:
             links = await self._look_up([step.changes for step in patch], tests=[step.is_test for step in patch])
             steps = links.steps(patch)
-            return Plan((*links.new_tags, AmendEvent(key, steps)))
+            return Plan((*links.new_tags, AmendEvent(key, steps)), linked=links.targets)
 
         return await self._change(plan, invocation)
 
@@ -80,8 +81,13 @@ class EventHandlers:
         """Look up the links and tags of all changes at once. The values of a test need not exist."""
         writes = [change for index, change in enumerate(changes) if tests is None or not tests[index]]
         links = [link for change in writes for _, link in change.links()]
-        names = [tag.name for change in changes for tag in change.tags or ()]
-        tags = await self._records.named(Tag, names) if names else {}
-        requested_ids = [tag.id for change in writes for tag in change.tags or () if tag.id is not None and tag.name not in tags]
+        names = [(Tag.KIND, tag.name) for change in changes for tag in change.tags or ()]
+        if not links and not names:
+            return LinkTargets({}, {})
+        targets, tags = await self._records.look_up(links, names=names)
+        existing = {name: row for (_, name), row in tags.items()}
+        requested_ids = [
+            tag.id for change in writes for tag in change.tags or () if tag.id is not None and tag.name not in existing
+        ]
         used_ids = [UUID(row.id) for row in await self._records.by_ids(Tag, requested_ids)] if requested_ids else []
-        return LinkTargets(await self._records.shown(links) if links else {}, tags, used_ids=used_ids)
+        return LinkTargets(targets, existing, used_ids=used_ids)

@@ -64,11 +64,13 @@ class Plan:
     """A unit of work: commands on as many aggregates, executed in this order, all or nothing.
 
     The last command is the one that the caller asked for; `If-Match` is compared with its aggregate. `result` is added to the
-    outcome and stored with the idempotency key: it is small, JSON, and never contains a secret.
+    outcome and stored with the idempotency key: it is small, JSON, and never contains a secret. `linked` has targets of links that
+    the plan was made with.
     """
 
     commands: Sequence[Command[Any]]
     result: Mapping[str, Any] = field(default_factory=dict)
+    linked: Mapping[Link, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Outcome(Generic[R_co]):
     """The position before the first of these events. As of this position, everything that a deletion removed can still be read."""
     previous: Sequence[Any] = ()
     """The aggregates as they were before, None for new ones. Empty for a repeated request."""
+    linked: Mapping[Link, Any] = field(default_factory=dict)
+    """The records that the plan was made with, which a response need not read again. Empty for a repeated request."""
     as_of: int | None = None
     recorded: bool = False
     """True if the idempotency key is already stored."""

@@ -81,8 +81,14 @@ class RecordLookup(Protocol):
 
     async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> Sequence[RecordRow[D]]: ...
 
-    async def named(self, kind: type[Record[D]], names: Iterable[str]) -> Mapping[str, RecordRow[D]]:
-        """Return records by their complete, exact names."""
+    async def look_up(
+        self, links: Iterable[Link], *, names: Iterable[Link]
+    ) -> tuple[Mapping[Link, RecordRow[HasName]], Mapping[Link, RecordRow[HasName]]]:
+        """Return the targets of links, as `shown` does, and records by their kinds and complete, exact names."""
+        ...
+
+    async def named(self, kind: type[Record], names: Iterable[str]) -> Mapping[str, RecordRow[HasName]]:
+        """Return records of a kind by their complete, exact names."""
         ...
 
     async def of_parent(self, kind: type[Record[D]], parent: object) -> Sequence[RecordRow[D]]: ...

@@ -174,4 +174,4 @@ def _drm_data(drm_json: str) -> str:
         document = from_json(drm_json, allow_inf_nan=False)
     except ValueError:
         return "null"
-    return to_json(document.get("drm_data")).decode() if isinstance(document, dict) else "null"
+    return to_json(document.get("drm_data"), inf_nan_mode="null").decode() if isinstance(document, dict) else "null"

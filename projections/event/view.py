@@ -59,7 +59,7 @@ def _shown(event: MediaEvent) -> bytes:
 
 EVENT_VIEW = View[MediaEvent](
     name="event_view",
-    version=8,
+    version=9,
     kinds=(MediaEvent.KIND,),
     columns=(
         Column("id", "uuid", lambda event: event.key, wire_type="text"),

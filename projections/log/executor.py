@@ -233,6 +233,7 @@ class CommandExecutor:
             position=position,
             before=before,
             previous=[decision.previous for decision in decisions],
+            linked=plan.linked,
             recorded=key is not None and position is not None,
         )
 

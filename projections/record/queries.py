@@ -68,11 +68,13 @@ class Named(NamedTuple):
 _COLUMNS = "SELECT kind, id, version, document, date_created, date_modified FROM record_view "
 _AMONG = "JOIN unnest(%s::text[], %s::text[]) AS l(kind, id) USING (kind, id) WHERE NOT deleted"
 _SHOWN_WHOLE = ["event_type", "category"]
-_SHOWN = (
-    "SELECT kind, id, version, CASE WHEN kind = ANY(l.whole) THEN document END, date_created, date_modified, coalesce(name, '') "
-    "FROM record_view JOIN (SELECT u.kind, u.id, %s::text[] AS whole FROM unnest(%s::text[], %s::text[]) AS u(kind, id)) AS l "
-    "USING (kind, id) WHERE NOT deleted"
-)
+_SHOWN = """
+SELECT {by_name}, r.kind, r.id, r.version, CASE WHEN r.kind = ANY(%(whole)s::text[]) THEN r.document END, r.date_created,
+    r.date_modified, coalesce(r.name, '')
+FROM record_view r JOIN unnest({links}) AS l(kind, value) ON r.kind = l.kind AND r.{column} = l.value WHERE NOT r.deleted
+"""
+_SHOWN_BY_ID = _SHOWN.format(by_name="false", column="id", links="%(kinds)s::text[], %(ids)s::text[]")
+_SHOWN_BY_NAME = _SHOWN.format(by_name="true", column="name", links="%(named)s::text[], %(names)s::text[]")
 _SELECT = _COLUMNS + "WHERE NOT deleted AND "
 BY_NAME: Final[LiteralString] = "name, id"
 BY_CREATION: Final[LiteralString] = "date_created, id"
@@ -94,18 +96,35 @@ class RecordQueries:
         self._database = database
         self._details: Mapping[str, type[BaseModel]] = {kind.KIND: kind.DETAILS for kind in kinds}
         self._by_link = DataLoader[Link, RecordRow[Any]](self._load_linked)
-        self._shown = DataLoader[Link, RecordRow[HasName]](self._load_shown, lanes=1)
-        self._by_name = DataLoader[tuple[str, str], RecordRow[Any]](self._load_named)
+        self._shown = DataLoader[tuple[Link, bool], RecordRow[HasName]](self._load_shown, lanes=1)
 
     async def shown(self, links: Iterable[Link]) -> dict[Link, RecordRow[HasName]]:
         """Return the targets of links, without missing ones. For most kinds only the name is read, since a document
         may be large."""
-        links = dict.fromkeys(links)
-        return await self._shown.many(list(links)) if links else {}
+        targets, _ = await self.look_up(links, names=())
+        return targets
 
-    async def _load_shown(self, links: Sequence[Link]) -> dict[Link, RecordRow[HasName]]:
-        rows = await self._database.rows(_SHOWN, (_SHOWN_WHOLE, *_ends(links)))
-        return {row.link: row for row in map(self._shown_row, rows)}
+    async def look_up(
+        self, links: Iterable[Link], *, names: Iterable[Link]
+    ) -> tuple[dict[Link, RecordRow[HasName]], dict[Link, RecordRow[HasName]]]:
+        """Return the targets of links, as `shown` does, and records by their kinds and exact names, with one query."""
+        keys = [(link, False) for link in dict.fromkeys(links)] + [(name, True) for name in dict.fromkeys(names)]
+        rows = await self._shown.many(keys) if keys else {}
+        targets = {link: row for (link, by_name), row in rows.items() if not by_name}
+        return targets, {name: row for (name, by_name), row in rows.items() if by_name}
+
+    async def _load_shown(self, keys: Sequence[tuple[Link, bool]]) -> dict[tuple[Link, bool], RecordRow[HasName]]:
+        links, names = ([link for link, by_name in keys if by_name is named] for named in (False, True))
+        kinds, ids = _ends(links)
+        parameters: dict[str, Any] = {"whole": _SHOWN_WHOLE, "kinds": kinds, "ids": ids}
+        if names:
+            parameters["named"], parameters["names"] = _ends(names)
+        rows = await self._database.rows(f"{_SHOWN_BY_ID} UNION ALL {_SHOWN_BY_NAME}" if names else _SHOWN_BY_ID, parameters)
+        shown: dict[tuple[Link, bool], RecordRow[HasName]] = {}
+        for by_name, *columns in rows:
+            row = self._shown_row(columns)
+            shown[((row.kind, row.details.name) if by_name else row.link), by_name] = row
+        return shown
 
     async def of_kinds(self, kinds: Sequence[type[Record[D]]], keys: Iterable[object]) -> list[RecordRow[D]]:
         """Return records of several kinds by their ids. An id may belong to any of the kinds."""
@@ -181,15 +200,10 @@ class RecordQueries:
         rows = await self._database.rows("SELECT id FROM record_view WHERE kind = %s AND parent = %s", (kind.KIND, str(parent)))
         return [key for (key,) in rows]
 
-    async def named(self, kind: type[Record[D]], names: Iterable[str]) -> dict[str, RecordRow[D]]:
+    async def named(self, kind: type[Record], names: Iterable[str]) -> dict[str, RecordRow[HasName]]:
         """Return records of a kind by their exact names. If several have one name, any of them is returned."""
-        records = await self._by_name.many([(kind.KIND, name) for name in dict.fromkeys(names)])
-        return {name: row for (_, name), row in records.items()}
-
-    async def _load_named(self, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RecordRow[Any]]:
-        statement = _COLUMNS + "JOIN unnest(%s::text[], %s::text[]) AS n(kind, name) USING (kind, name) WHERE NOT deleted"
-        rows = [self._row(row) for row in await self._database.rows(statement, _ends(names))]
-        return {(row.kind, row.details.name): row for row in rows}
+        _, rows = await self.look_up((), names=[(kind.KIND, name) for name in names])
+        return {name: row for (_, name), row in rows.items()}
 
     async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> list[RecordRow[D]]:
         """Return records of a kind by their ids, in the order of the ids. Unknown ids are left out."""

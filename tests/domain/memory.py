@@ -215,9 +215,18 @@ class MemoryRecords:
     async def by_ids(self, kind: type[Record[D]], keys: Iterable[object]) -> Sequence[RecordRow[D]]:
         return [row for key in keys if (row := await self.find(kind, key)) is not None]
 
-    async def named(self, kind: type[Record[D]], names: Iterable[str]) -> Mapping[str, RecordRow[D]]:
-        wanted = set(names)
-        return {name: row for row in self.all(kind) if (name := getattr(row.details, "name", "")) in wanted}
+    async def look_up(
+        self, links: Iterable[Link], *, names: Iterable[Link]
+    ) -> tuple[Mapping[Link, RecordRow[HasName]], Mapping[Link, RecordRow[HasName]]]:
+        names = set(names)
+        stored = (root for kind in {kind for kind, _ in names} for root in self._log.all(kind))
+        rows = [RecordRow.of(root) for root in stored if isinstance(root, Record) and not root.deleted]
+        by_name = {(row.kind, getattr(row.details, "name", "")): row for row in rows}
+        return await self.shown(links), {name: by_name[name] for name in names if name in by_name}
+
+    async def named(self, kind: type[Record], names: Iterable[str]) -> Mapping[str, RecordRow[HasName]]:
+        _, rows = await self.look_up((), names=[(kind.KIND, name) for name in names])
+        return {name: row for (_, name), row in rows.items()}
 
     async def of_parent(self, kind: type[Record[D]], parent: object) -> Sequence[RecordRow[D]]:
         return [row for row in self.all(kind) if str(getattr(row.details, kind.PARENT)) == str(parent)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -40,7 +41,7 @@ from domain.event.playback import (
 from domain.event.ports import EventRow
 from domain.event.values import STREAMING
 from domain.kernel.errors import NotFound
-from domain.kernel.ports import Outcome
+from domain.kernel.ports import Link, Outcome
 from domain.kernel.stream_time import requested_stream_time
 from domain.record.kinds.category import Category
 from domain.record.kinds.channel import Channel, ChannelDetails
@@ -72,7 +73,9 @@ class EventPresenter:
     ) -> Response:
         """Return the response to a write: the Event as a GET shows it."""
         event = ShownEvent.of(EventRow.of(outcome.aggregate))
-        body = await self.event(event, base_url=request.root_url, as_of=outcome.as_of)
+        values = event.values
+        linked = await self._linked([values], outcome.as_of, read=outcome.linked)
+        body = event_json(values, linked, base_url=request.root_url)
         return Response(body, etag=event.version, headers=headers)
 
     async def event(self, event: ShownEvent, *, base_url: str, as_of: int | None = None, video: Video | None = None) -> bytes:
@@ -97,15 +100,19 @@ class EventPresenter:
         texts = await in_slices(lambda part: [event_json(values, linked, base_url=base_url) for values in part], events)
         return Response(EventCollection.encoded(page, texts), headers=next_page(request, page))
 
-    async def _linked(self, events: Sequence[Sequence[bytes]], as_of: int | None = None) -> LinkedValues:
-        """Return what the Events show of the records that they link to, with at most one query for each kind of look-up."""
+    async def _linked(
+        self, events: Sequence[Sequence[bytes]], as_of: int | None = None, *, read: Mapping[Link, Any] = MappingProxyType({})
+    ) -> LinkedValues:
+        """Return what the Events show of the records that they link to, with at most one query for each kind of look-up. `read`
+        has records that need not be read again."""
         links = dict.fromkeys(link for values in events for link in links_of(values))
         if not links:
             return NO_LINKS
         reader = self._history.at(as_of)
         categories = [key for kind, key in links if kind == Category.KIND]
         flows = {flow for values in events if (flow := thumbnail_flow(values))}
-        records = await reader.shown(links)
+        missing = [link for link in links if link not in read]
+        records = {**read, **(await reader.shown(missing) if missing else {})}
         properties = await reader.of_owners(CategoryProperty, categories) if categories else {}
         thumbnail_flows = await reader.by_ids(Flow, flows) if flows else ()
         shown = {

@@ -188,7 +188,7 @@ class TestPatching:
         handlers = EventHandlers(memory.executor, counting, events=memory.events, notes=memory.notes)
         patch = [setting(room_id=HALL), setting(TagName("ski"), TagName("luge", FREE)), setting(room_id=None)] * 100
         await handlers.patch_event(KEY, patch, invocation=ME)
-        assert sorted(counting.calls) == ["by_ids", "named", "shown"]
+        assert sorted(counting.calls) == ["by_ids", "look_up"]
 
     async def test_a_test_compares_tags_by_name(self, memory: Memory, handlers: EventHandlers) -> None:
         await memory.given(tag(SKI, "ski"), event(tag_ids=(SKI,)))
