@@ -24,7 +24,8 @@ from projections.kernel.database.arrays import bigints
 from projections.kernel.database.database import Database, unavailable
 
 LEASE = 5.0
-_LEAST: Final = 0.02
+PAUSE: Final = 0.02
+"""The least number of seconds between two renewals."""
 """Seconds between two renewals at least."""
 RELAY: Final = "relay "
 """The prefix of the name of a relay; the id of its Kafka cluster follows. Readers recognise the records that a relay sends again.
@@ -315,7 +316,7 @@ class LeaseKeeper(BackgroundTask):
         with suppress(TimeoutError):
             async with asyncio.timeout(min(self._members.values(), default=LEASE) / 3):
                 await self._hurried.wait()
-        await asyncio.sleep(_LEAST)
+        await asyncio.sleep(PAUSE)
 
 
 class ShardLeases:

@@ -19,6 +19,7 @@ LONGEST_FIRST: Final = (
     "tests/api/cli/test_media_doctor.py",
     "tests/api/cli/test_backup.py",
     "tests/e2e/",
+    "tests/budgets/",
     "tests/workers/encoders/",
     "tests/workers/playout/",
     "tests/workers/session/",

@@ -57,14 +57,14 @@ END $$
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the server's database, as its superuser. A connection may take as long as a busy machine needs for it."""
     home = tmp_path_factory.mktemp("postgres")
-    server = EmbeddedPostgres(copied(made_once(tmp_path_factory.getbasetemp(), "migrated", make=_migrated_server), home))
+    server = EmbeddedPostgres(copied(made_once(tmp_path_factory.getbasetemp(), "migrated", make=migrated_server), home))
     try:
         yield make_conninfo(server.start(), connect_timeout=60)
     finally:
         server.stop()
 
 
-def _migrated_server(home: Path) -> None:
+def migrated_server(home: Path) -> None:
     """With the product's schema in the server's database, and in one to be copied. Made in a thread, which has no event loop."""
     server = EmbeddedPostgres(home)
     try:
