@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from re import compile as regex
 from typing import Final
 from urllib.parse import parse_qs
@@ -75,18 +77,30 @@ class PointWriter:
     window: float | None
 
 
+_ARRIVAL: Final = 15.0
+"""Seconds after which the last segment of a part has arrived."""
 MOST_READ: Final = 512
 """Number of segments that a process reads at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointAccess:
-    """The access of a reader to a publishing point. `public` means that everybody has it. `whole` includes the recording before the
-    live window. `query` is the query string that addresses in playlists need as well."""
+    """The access of a reader to a publishing point. `public` means that everybody has it. `parts` are the Unix times of which the
+    reader may play what arrived, besides the live window; None for the whole recording. `query` is the query string that addresses
+    in playlists need as well."""
 
     public: bool = False
-    whole: bool = False
+    parts: Sequence[tuple[float, float]] | None = ()
     query: str = ""
+
+    @property
+    def live(self) -> bool:
+        """True if the reader may play what is on the air."""
+        return self.parts is None or any(end == inf for _, end in self.parts)
+
+    def includes(self, moment: float) -> bool:
+        """Return True if the reader may play a segment that arrived at this time, because of the parts."""
+        return self.parts is None or any(begin <= moment <= end + _ARRIVAL for begin, end in self.parts)
 
     def caching(self, value: str) -> str:
         """Return the Cache-Control header: `public` with this value for a public stream, else `private, no-store`."""
@@ -121,22 +135,24 @@ class OriginAccess:
             raise BadRequest.at("X-Dvr-Window", f"must be seconds, from 1 to {LONGEST_WINDOW}")
         return PointWriter(token, None if window is None else float(window))
 
-    async def reader(self, origin: LiveOrigin, point: str, request: Request, *, whole: bool) -> PointAccess:
-        """Return the access of a reader. Raise `ViewerNeeded` if it has none."""
+    async def reader(self, origin: LiveOrigin, point: str, request: Request, *, whole: bool, bounded: bool = False) -> PointAccess:
+        """Return the access of a reader. Raise `ViewerNeeded` if it has none. `bounded` says that a part is requested, which need
+        not be on the air any more."""
         query = request.scope["query_string"]
         sent = parse_qs(query.decode("latin-1")).get("token", [""])[0] if b"token=" in query else ""
         authorization = request.fields.get(b"authorization", b"").decode("latin-1")
         for text, suffix in ((sent, f"?token={sent}"), (authorization.partition(" ")[2].strip(), "")):
             token = origin.token(point, text) if text.startswith(PREFIX) else None
             if token is not None and token.issued > await origin.playback.revoked(point):
-                return PointAccess(whole=True, query=suffix)
+                return PointAccess(parts=None, query=suffix)
         if whole:
             raise ViewerNeeded(whole=True)
-        if await origin.directory.is_published(point):
-            return PointAccess(public=True)
+        parts = await origin.directory.public_parts(point)
+        if parts and (bounded or parts[-1][1] == inf):
+            return PointAccess(public=True, parts=parts)
         if self._viewers is None or not await self._viewers.has(request):
             raise ViewerNeeded(whole=False)
-        return PointAccess()
+        return PointAccess(parts=((await origin.playback.live_since(point), inf),))
 
     async def open(self, origin: LiveOrigin, path: str, *, request: Request) -> OpenMedia | None:
         """Open a file for reading; None if it does not exist. The caller closes it. Raises `Unavailable`."""

@@ -539,6 +539,7 @@ class MediaEvent(AggregateRoot):
         withdrawn = ordered if public else event.trigger is Trigger.SCHEDULE
         if withdrawn and details.available_until is not None and details.available_until <= at:
             details.withdrawn_for = details.available_until
+        details.public_since = (details.public_since or at) if public else None
 
     def _when_registered(self, event: events.EventRegistered) -> None:
         self._open_window(event.facts())
@@ -553,6 +554,7 @@ class MediaEvent(AggregateRoot):
 
     def _when_force_stopped(self, event: events.ForceStopped) -> None:
         self.details.state = EventState.STOPPED
+        self.details.public_since = None
         self._stop_waiting()
 
     def _when_deleted(self, event: events.EventDeleted) -> None:

@@ -288,6 +288,8 @@ class EventDetails(Particulars, Capture):
     once for each."""
     withdrawn_for: datetime | None = None
     """The `available_until` at which the Event became private, or after which a client has made it public."""
+    public_since: datetime | None = None
+    """The time since which the Event has been public without interruption; None if it is not public."""
     encoding: Encoding | None = None
     audio_inputs: tuple[AudioInput, ...] | None = None
 

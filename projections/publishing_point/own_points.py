@@ -11,9 +11,10 @@ import logging
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Final
 from uuid import UUID
@@ -76,7 +77,9 @@ _AGAIN: Final = 0.1
 """The number of seconds before an unknown session is looked up once more."""
 _RECORDED_FRESH: Final = 30.0
 _LIVE: Final = f"""
-SELECT coalesce(e.on_air_channel_id, e.channel_id), c.version, e.state, e.on_air_channel_id IS NOT NULL FROM event_view e
+SELECT coalesce(e.on_air_channel_id, e.channel_id), c.version, e.on_air_channel_id IS NOT NULL,
+    CASE WHEN e.state = {int(EventState.LIVE_PUBLISHED)} THEN (e.document::jsonb->>'public_since')::timestamptz END
+FROM event_view e
 JOIN record_view c ON c.kind = 'channel' AND c.id = coalesce(e.on_air_channel_id, e.channel_id)::text AND NOT c.deleted
 WHERE NOT e.deleted AND (e.state IN ({STREAMING_STATES}) OR e.on_air_channel_id IS NOT NULL)
 """
@@ -108,7 +111,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    published: frozenset[str] = frozenset()
+    published: Mapping[str, float] = field(default_factory=dict)
+    """The published points, with the Unix time since which they have been."""
     sessions: frozenset[int] = frozenset()
     at: float = float("-inf")
 
@@ -130,10 +134,11 @@ class OwnPoints:
         self._recorded: Recorded = {}
         self._recorded_at = float("-inf")
 
-    async def is_published(self, point: str) -> bool:
-        """Return True if the Event on the air at this point, or else a live Event of its channel, is in the state
-        LIVE_PUBLISHED."""
-        return point in (await self._fresh(FRESH)).published
+    async def public_parts(self, point: str) -> Sequence[tuple[float, float]]:
+        """Return the time since which the Event on the air at this point, or else a live Event of its channel, has been in the
+        state LIVE_PUBLISHED, with an infinite end."""
+        since = (await self._fresh(FRESH)).published.get(point)
+        return () if since is None else ((since, inf),)
 
     async def runs(self, session: int) -> bool:
         """Return True if a session of an encoder that the product started has not ended, or if this is unknown."""
@@ -176,19 +181,19 @@ class OwnPoints:
         self._snapshot = _Snapshot(published, frozenset(number for (number,) in numbers), at)
         self._failing = False
 
-    async def _read_published(self) -> frozenset[str]:
+    async def _read_published(self) -> Mapping[str, float]:
         """Return the published points. If Events of several channels send to one point, all of them must be published."""
         rows = await self._database.rows(_LIVE)
         names = await self._names({channel: version for channel, version, _, _ in rows})
-        on_air, others = dict[str, bool](), dict[str, bool]()
-        for channel, _, state, sends in rows:
-            published = state == EventState.LIVE_PUBLISHED
+        on_air, others = dict[str, float](), dict[str, float]()
+        for channel, _, sends, public_since in rows:
+            since = inf if public_since is None else public_since.timestamp()
             for name in names.get(channel, ()):
                 if sends:
-                    on_air[name] = published and on_air.get(name, True)
+                    on_air[name] = max(since, on_air.get(name, since))
                 else:
-                    others[name] = published or others.get(name, False)
-        return frozenset(name for name, published in (others | on_air).items() if published)
+                    others[name] = min(since, others.get(name, since))
+        return {name: since for name, since in (others | on_air).items() if since < inf}
 
     async def _names(self, versions: Mapping[UUID, int]) -> Mapping[UUID, frozenset[str]]:
         channel_points = await self._channels.of(versions)

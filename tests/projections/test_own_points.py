@@ -4,6 +4,8 @@ does not answer; and the actors that have ordered an encoder."""
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from math import inf
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +14,7 @@ import pytest
 
 from api.wiring.catalogue import RECORDS
 from api.wiring.core import Core
+from domain.kernel.clock import iso
 from projections.publishing_point.own_points import LostRecordings, OwnPoints, StoredPointOwners
 from projections.publishing_point.points import ChannelPointsReader, Orderers
 from projections.record.queries import RecordQueries
@@ -29,6 +32,10 @@ def sending_to(*urls: str) -> str:
     places = ("primaryPublishingPoint", "secondaryPublishingPoint")
     points = {place: {"publishingPointUrl": url} for place, url in zip(places, urls, strict=False)}
     return json.dumps({"encoders": [{"name": "e", "streamingServer": {"streamingServerSpecific": points}}]})
+
+
+async def published(points: OwnPoints, point: str) -> bool:
+    return bool(await points.public_parts(point))
 
 
 class Studio:
@@ -68,18 +75,26 @@ async def studio(http: httpx.AsyncClient, inner: Core) -> Studio:
 @pytest.mark.parametrize("drm", [False, True])
 async def test_a_point_is_published_with_the_event_of_its_channel(studio: Studio, drm: bool) -> None:
     channel = await studio.channel(f"{OWN}news", f"{OWN}news-b")
-    assert not await studio.points.is_published("news")
+    assert not await published(studio.points, "news")
     event = await studio.event(channel, LIVE_UNPUBLISHED, vodDrm=drm)
-    assert not await studio.points.is_published("news")
-    for state, published in ((LIVE_PUBLISHED, True), (STOPPED, False)):
+    assert not await published(studio.points, "news")
+    for state, public in ((LIVE_PUBLISHED, True), (STOPPED, False)):
         (await studio.http.post("/api/event/", json={"id": event, "EventState": state})).raise_for_status()
         points = studio.points
-        assert [await points.is_published(name) for name in ("news", "news-b", "other", "")] == [published, published, False, False]
+        assert [await published(points, name) for name in ("news", "news-b", "other", "")] == [public, public, False, False]
+
+
+async def test_a_point_is_public_since_its_event_was_published(studio: Studio) -> None:
+    event = await studio.event(await studio.channel(f"{OWN}news"), LIVE_UNPUBLISHED)
+    (await studio.http.post("/api/event/", json={"id": event, "EventState": LIVE_PUBLISHED})).raise_for_status()
+    shown = (await studio.http.get(f"/api/event/{event}")).json()
+    [(since, until)] = await studio.points.public_parts("news")
+    assert (iso(datetime.fromtimestamp(since, UTC)), until) == (shown["publishedStart"], inf)
 
 
 async def test_a_name_at_another_address_is_another_point(studio: Studio) -> None:
     await studio.event(await studio.channel("http://other.test/origin/live/news", "http://own.test.evil/origin/live/news"), 2)
-    assert not await studio.points.is_published("news")
+    assert not await published(studio.points, "news")
 
 
 async def test_published_points_stay_published_while_the_database_does_not_answer(
@@ -87,17 +102,17 @@ async def test_published_points_stay_published_while_the_database_does_not_answe
 ) -> None:
     await studio.event(await studio.channel(f"{OWN}news"), LIVE_PUBLISHED)
     running, fresh = studio.points, studio.points
-    assert await running.is_published("news")
+    assert await published(running, "news")
 
     async def away(*_: object) -> Any:
         raise TimeoutError
 
     monkeypatch.setattr(studio.core.database, "rows", away)
     monkeypatch.setattr("projections.publishing_point.own_points.FRESH", 0.0)
-    assert await running.is_published("news")
+    assert await published(running, "news")
     assert await running.runs(7), "its token tells, until it ends"
-    assert not await running.is_published("rehearsal")
-    assert not await fresh.is_published("news"), "of which nothing was known is closed"
+    assert not await published(running, "rehearsal")
+    assert not await published(fresh, "news"), "of which nothing was known is closed"
 
 
 async def test_sessions_of_encoders_run_until_they_have_ended(studio: Studio) -> None:

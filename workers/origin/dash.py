@@ -28,12 +28,14 @@ def manifest(timeline: PointTimeline, *, up: str, now: float, query: str = "") -
         return None
     segments = [segment for _, part in parts for segment in part.segments]
     begin, end = min(segment.at for segment in segments), max(segment.end for segment in segments)
+    if timeline.ended:  # the first and the last segment may reach beyond the selection
+        begin, end = max(begin, timeline.begin or begin), min(end, timeline.end or end)
     longest = max(track.longest for track, _ in parts)
     base = begin if timeline.ended else 0.0
     lines = ['<?xml version="1.0" encoding="utf-8"?>', _opening(timeline, now=now, lasts=end - begin, longest=longest)]
     for session in sessions:
         of_session = [(track, part) for track, part in parts if part.session == session]
-        lines += _period(of_session, up=up, query=query, base=base, static=timeline.ended)
+        lines += _period(of_session, up=up, query=query, base=base, begin=begin if timeline.ended else None)
     if not timeline.ended:
         lines.append(f'  <UTCTiming schemeIdUri="{_DIRECT}" value="{date_time(now)}"/>')
     return "\n".join([*lines, "</MPD>", ""])
@@ -51,11 +53,14 @@ def _opening(timeline: PointTimeline, *, now: float, lasts: float, longest: floa
     )
 
 
-def _period(parts: Sequence[tuple[OriginTrack, TrackPart]], *, up: str, query: str, base: float, static: bool) -> Iterator[str]:
+def _period(
+    parts: Sequence[tuple[OriginTrack, TrackPart]], *, up: str, query: str, base: float, begin: float | None
+) -> Iterator[str]:
+    """Yield the period of a session. `begin` is the begin of a static presentation."""
     epoch = parts[0][1].epoch
-    first = min(part.segments[0].at for _, part in parts)
+    first = max(min(part.segments[0].at for _, part in parts), begin or 0.0)
     # In a dynamic manifest a period begins at its media time 0, regardless of the segments that have left the window.
-    offset = first - epoch if static else 0.0
+    offset = 0.0 if begin is None else first - epoch
     yield f'  <Period id="{parts[0][1].session}" start="PT{epoch + offset - base:.6f}S">'
     groups: dict[tuple[str, ...], list[tuple[OriginTrack, TrackPart]]] = {}
     for track, part in parts:

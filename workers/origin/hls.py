@@ -82,6 +82,8 @@ def media(timeline: PointTimeline, name: str, *, up: str, query: str = "") -> st
     if timeline.window is None:
         whole = first.segments[0].number == 0  # a playlist of the type EVENT would promise that nothing is removed
         lines += ["#EXT-X-PLAYLIST-TYPE:VOD"] if timeline.ended else ["#EXT-X-PLAYLIST-TYPE:EVENT"] if whole else []
+    if timeline.begin is not None:
+        lines.append(f"#EXT-X-START:TIME-OFFSET={max(timeline.begin - first.segments[0].at, 0):.3f},PRECISE=YES")
     length = sum(len(part.segments) for part in track.parts)
     for part in track.parts:
         lines += _part(part, f"{up}{part.session}/{track.name}", query, breaks=part is not first, often=length <= _SHORT)

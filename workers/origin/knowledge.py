@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 IsAwaited = Callable[[str, int], bool | None]
@@ -13,8 +13,9 @@ this is unknown."""
 class PointDirectory(Protocol):
     """State of publishing points from the database. It is asked for each segment, so the answers are in memory."""
 
-    async def is_published(self, point: str) -> bool:
-        """Return True if everyone may play what is on the air there."""
+    async def public_parts(self, point: str) -> Sequence[tuple[float, float]]:
+        """Return the times, as begins and ends in Unix time, of which everyone may play what arrived there. What is on the air is
+        the last part, and its end is infinite."""
         ...
 
     async def runs(self, session: int) -> bool:
@@ -33,8 +34,8 @@ class PointDirectory(Protocol):
 class NoDatabase:
     """The directory of an origin without a database: nothing is published, and a token alone decides what its bearer may do."""
 
-    async def is_published(self, point: str) -> bool:
-        return False
+    async def public_parts(self, point: str) -> Sequence[tuple[float, float]]:
+        return ()
 
     async def runs(self, session: int) -> bool:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +15,9 @@ from cachetools import LRUCache
 from workers.origin import dash, hls, state_pages
 from workers.origin.limits import LEAST_SEGMENTS
 from workers.origin.recordings import Points
+from workers.origin.selection import EVERYTHING, Selection
 from workers.origin.state_pages import PagePointState
-from workers.origin.timeline import PointTimeline, timeline
+from workers.origin.timeline import PointTimeline, filtered, selected, timeline
 
 T = TypeVar("T")
 _Times = LRUCache[str, tuple[float, float]]
@@ -31,11 +32,19 @@ _POINTS: Final = 1000
 @dataclass(frozen=True, slots=True)
 class PlaybackView:
     """The requested part of a publishing point. `up` is the relative path from the playlist back to the publishing point; `query`
-    is added to the addresses in it."""
+    is added to the addresses in it. `parts` are the times that the reader may play, as Unix times; None for all."""
 
     archive: bool
     up: str
     query: str = ""
+    selection: Selection = EVERYTHING
+    parts: Sequence[tuple[float, float]] | None = None
+
+    @property
+    def further(self) -> str:
+        """The query of addresses of further playlists."""
+        own = self.selection.query
+        return f"{self.query}&{own}" if self.query and own else self.query or (f"?{own}" if own else "")
 
 
 class Playback:
@@ -51,7 +60,7 @@ class Playback:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="playback")
 
     async def master(self, point: str, view: PlaybackView) -> str | None:
-        return await self._view(point, view, partial(hls.master, query=view.query))
+        return await self._view(point, view, partial(hls.master, query=view.further))
 
     async def media(self, point: str, view: PlaybackView, *, track: str) -> str | None:
         return await self._view(point, view, partial(hls.media, name=track, up=view.up, query=view.query))
@@ -93,8 +102,26 @@ class Playback:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._render, point, view, render)
 
     def _render(self, point: str, view: PlaybackView, render: Callable[[PointTimeline], T]) -> T | None:
-        content = timeline(self._points.get(point).recordings(), window=self._window, archive=view.archive, now=self._clock())
+        content = self._content(point, view)
+        content = None if content is None else filtered(content, view.selection)
         return None if content is None else render(content)
+
+    def _content(self, point: str, view: PlaybackView) -> PointTimeline | None:
+        selection, now, recordings = view.selection, self._clock(), self._points.get(point).recordings()
+        parts = view.parts or ((-inf, inf),)
+        if not selection.bounded:
+            depth, since = (None if view.archive else selection.window), parts[-1][0]
+            return timeline(recordings, window=self._window, archive=view.archive, now=now, requested=depth, earliest=since)
+        content = timeline(recordings, window=None, archive=True, now=now)
+        if content is None:
+            return None
+        begin, end = selection.bounds(max(content.start, parts[-1][0]))
+        part = next((part for part in parts if part[0] <= begin < part[1]), None) or next(
+            (part for part in parts if begin < part[1] and part[0] < end), None
+        )
+        if part is None:
+            return None
+        return selected(content, selection, begin=max(begin, part[0]), end=min(end, part[1]), now=now)
 
     def _state(self, point: str) -> PagePointState | None:
         publishing_point = self._points.get(point)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from api.published.readers import Readers
 from api.published.viewers import Viewers
 from api.wiring.core import Core
 from domain.channel.point_token import PointToken, Use
+from domain.kernel.clock import iso
 from domain.kernel.encryption import IngestKeys
 from tests.support.application import assembled, introduce
 from tests.support.clock import HandClock
@@ -30,20 +34,28 @@ WHOLE = ("archive/master.m3u8", "archive/manifest.mpd", "archive/tracks/v0.m3u8"
 """Files of the whole recording, including segments that no live playlist lists any more; segments are named by their times."""
 
 
-@pytest.fixture
-async def studio(tmp_path: Path, clock: HandClock) -> Studio:
-    """A stream of 200 seconds whose live window is the last 60."""
-    studio = Studio(tmp_path / "origin", clock)
+@pytest.fixture(scope="module")
+async def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of a stream of 200 seconds whose live window is the last 60."""
+    studio = Studio(tmp_path_factory.mktemp("origin"), HandClock())
     track = Track(studio, "v0")
     await studio.put("master.m3u8", master_playlist("v0"))
     for _ in range(200):
         await track.send(window=60)
-        clock.forward(seconds=1)
+        studio.clock.forward(seconds=1)
     await Track(studio, "a0", begins=199.0).send()
     for file in (studio.root / "news" / "1").rglob("*.m4s"):  # the hand of the clock moves no file system
-        came = clock().timestamp() - 200 + int(file.stem) / 1000
+        came = studio.moment() - 200 + int(file.stem) / 1000
         os.utime(file, (came, came))
-    return studio
+    return studio.root
+
+
+@pytest.fixture
+def studio(recorded: Path, tmp_path: Path, clock: HandClock) -> Studio:
+    """An origin with a copy of the recorded stream."""
+    clock.forward(seconds=200)
+    shutil.copytree(recorded, tmp_path / "origin", copy_function=os.link)
+    return Studio(tmp_path / "origin", clock)
 
 
 @pytest.fixture
@@ -81,7 +93,7 @@ async def test_what_is_published_is_open_and_the_whole_recording_is_not(
     open_http: httpx.AsyncClient, studio: Studio, inner: Core
 ) -> None:
     """Anybody got the whole programme, also of a protected Event, and for a day after its end."""
-    studio.published.add("news")
+    studio.published["news"] = ((studio.moment(), inf),)
     admin = await introduce(inner, "boss", "admin")
     assert await statuses(open_http, LIVE) == {200}
     for headers in ({}, {"API-KEY": admin}):
@@ -127,7 +139,7 @@ async def test_caches_keep_only_what_everybody_gets(open_http: httpx.AsyncClient
     for path in LIVE:
         answer = await open_http.get(f"/origin/live/news/{path}", headers=viewer)
         assert answer.headers["cache-control"] == "private, no-store", path
-    studio.published.add("news")
+    studio.published["news"] = ((studio.moment(), inf),)
     for path in LIVE:
         answer = await open_http.get(f"/origin/live/news/{path}", headers=viewer)
         assert answer.headers["cache-control"].startswith("public, max-age="), path
@@ -147,3 +159,37 @@ async def test_a_session_of_the_console_is_enough(
         assert await statuses(browser, LIVE, headers={"Sec-Fetch-Site": "same-origin"}) == {200}
         assert await statuses(browser, LIVE, headers={"Sec-Fetch-Site": "cross-site"}) == {401}
         assert await statuses(browser, WHOLE, headers={"Sec-Fetch-Site": "same-origin"}) == {401}
+
+
+async def test_everybody_may_go_back_to_the_time_of_publication(open_http: httpx.AsyncClient, studio: Studio) -> None:
+    """The stream has run for 200 seconds and has been public for 150. Its live window is 60 seconds."""
+    studio.published["news"] = ((studio.moment() - 150, inf),)
+    since = {"vbegin": iso(studio.clock() - timedelta(seconds=180))}
+    answer = await open_http.get("/origin/live/news/tracks/v0.m3u8", params=since)
+    names = [line.removeprefix("../") for line in answer.text.splitlines() if line.endswith(".m4s")]
+    assert names[0] in ("1/v0/50000.m4s", "1/v0/51000.m4s"), "the part begins with the publication"
+    assert answer.headers["cache-control"] == "public, max-age=1"
+    assert await statuses(open_http, tuple(names[1:])) == {200}
+    assert await statuses(open_http, ("1/v0/40000.m4s", "1/v0/0.m4s")) == {401}
+    assert {(await open_http.get(f"/origin/live/news/{file}", params=since)).status_code for file in LIVE} == {200}
+
+
+async def test_a_part_that_was_public_stays_playable_by_its_times(open_http: httpx.AsyncClient, studio: Studio) -> None:
+    end = studio.moment() - 100
+    studio.published["news"] = ((end - 20, end),)
+    part = {"vbegin": iso(studio.clock() - timedelta(seconds=120)), "vend": iso(studio.clock() - timedelta(seconds=100))}
+    answer = await open_http.get("/origin/live/news/tracks/v0.m3u8", params=part)
+    assert answer.text.endswith("#EXT-X-ENDLIST\n")
+    names = tuple(line.removeprefix("../") for line in answer.text.splitlines() if line.endswith(".m4s"))
+    assert len(names) in (20, 21)
+    assert await statuses(open_http, names[1:]) == {200}
+    assert await statuses(open_http, ("master.m3u8", "state", "1/v0/10000.m4s", "1/v0/199000.m4s")) == {401}
+
+
+async def test_what_cannot_be_selected_is_bad_input(open_http: httpx.AsyncClient, studio: Studio) -> None:
+    studio.published["news"] = ((studio.moment(), inf),)
+    answer = await open_http.get("/origin/live/news/master.m3u8", params={"filter": 'language=="en"', "vend": "soon"})
+    assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (400, ["vend", "filter"])
+    assert (
+        await open_http.get("/origin/live/news/master.m3u8", params={"vbegin": "2001-01-01", "vend": "2001-01-02"})
+    ).status_code == 404

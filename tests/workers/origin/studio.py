@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ class Studio:
 
     def __init__(self, root: Path, clock: HandClock, **limits: Any) -> None:
         self.root, self.clock, self.disk = root, clock, Disk()
-        self.published: set[str] = set()
+        self.published: dict[str, Sequence[tuple[float, float]]] = {}
         self.ended: set[int] = set()
         self.to_capture: dict[tuple[str, int], bool] = {}
         self.gone: list[tuple[str, int]] = []
@@ -53,8 +53,8 @@ class Studio:
         keys = IngestKeys(bytes(32))
         self.origin = LiveOrigin(root, keys=keys, limits=origin_limits, files=files, free=self.disk, clock=clock, directory=self)
 
-    async def is_published(self, point: str) -> bool:
-        return point in self.published
+    async def public_parts(self, point: str) -> Sequence[tuple[float, float]]:
+        return self.published.get(point, ())
 
     async def runs(self, session: int) -> bool:
         return session not in self.ended
