@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.guards.large_bodies import LargeBodies
 from api.guards.unsent import UnsentBodies
-from api.http.body import Disconnected
 from api.http.cross_origin import CrossOrigin
 from api.http.endpoint import Endpoint
 from api.http.errors import FailureOf, HttpError, failure_of
@@ -231,7 +230,7 @@ class Exchange:
                 try:
                     response = await entry.bound.respond(request)
                     await response(scope, receive, answer)
-                except Disconnected:
+                except requests.ClientDisconnect:
                     raise
                 except Exception as error:
                     if status:
@@ -239,7 +238,7 @@ class Exchange:
                     raised = error  # FastAPI's inner stack raises it once more, where handlers are found
                     scope[_ENTRY] = replace(entry, app=_raising(lambda: raised))
                     await self._app(scope, receive, answer)
-        except Disconnected:
+        except requests.ClientDisconnect:
             status = 499
             if end_span is not None:
                 end_span(status)

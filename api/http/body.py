@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from itertools import chain
 from re import compile as regex
 from types import NoneType
 from typing import Any, Final, get_args
@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import Field, File, FormParser, parse_options_header
+from starlette.requests import ClientDisconnect
 
 from api.http.errors import BadRequest, BodyTooLarge, UnsupportedMediaType
 from api.http.model import STRANGE, SentFile, Wire
@@ -23,24 +24,14 @@ Headers = Mapping[bytes, bytes]
 Pairs = Sequence[tuple[str, str | SentFile]]
 
 
-class Disconnected(Exception):
-    """The client disconnected before its request was complete: no response can be sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class BodyType:
-    """Media types that are parsed the same way."""
-
-    media_types: tuple[str, ...]
-
-
 _MULTIPART: Final = "multipart/form-data"
 _URLENCODED: Final = "application/x-www-form-urlencoded"
-JSON: Final = BodyType(("application/json",))
-FORM: Final = BodyType((_URLENCODED, _MULTIPART))
-JSON_PATCH: Final = BodyType(("application/json-patch+json",))
-PLAIN: Final = BodyType(("text/plain",))
-XML: Final = BodyType(("application/xml", "text/xml"))
+JSON: Final = ("application/json",)
+FORM: Final = (_URLENCODED, _MULTIPART)
+JSON_PATCH: Final = ("application/json-patch+json",)
+PLAIN: Final = ("text/plain",)
+XML: Final = ("application/xml", "text/xml")
+"""Media types that are parsed the same way."""
 
 _BLANK_FOR_PLUS: Final = regex(r"^([\dW-]+[Tt ]\d\d[\d:.,]*) (?=\d\d(?::?\d\d)?$)")
 _ENTRY: Final = regex(r"(\w+)\[([0-9]{1,9})\](?:\.([^\[\].]+)|\[([^\[\]]+)\])")
@@ -55,13 +46,13 @@ def check_length(headers: Headers, *, limit: int) -> None:
 
 
 async def read_body(receive: Receive, *, limit: int) -> bytes:
-    """Read a whole body. Raises `BodyTooLarge` and `Disconnected`."""
+    """Read a whole body. Raises `BodyTooLarge` and `ClientDisconnect`."""
     chunks: list[bytes] = []
     size, more = 0, True
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Disconnected
+            raise ClientDisconnect
         chunks.append(message.get("body", b""))
         more = message.get("more_body", False)
         size += len(chunks[-1])
@@ -76,7 +67,7 @@ class BodyParser:
     An annotation of `bytes` passes the body unparsed, for routes that parse a format of their own. With `typed` a body without a
     Content-Type is refused."""
 
-    def __init__(self, annotation: Any, *, body_types: tuple[BodyType, ...], default: Any = ..., typed: bool = False) -> None:
+    def __init__(self, annotation: Any, *, body_types: Iterable[Sequence[str]], default: Any = ..., typed: bool = False) -> None:
         self._raw = annotation is bytes
         self._typed = typed
         self._default = None if default is ... and NoneType in get_args(annotation) else default
@@ -84,7 +75,7 @@ class BodyParser:
         self._validator = Validator(annotation, where="body")
         self._model = annotation if isinstance(annotation, type) and issubclass(annotation, Wire) else None
         self._objects = {} if self._model is None else lists_of_objects(self._model)
-        self._media_types = tuple(name for body_type in body_types for name in body_type.media_types)
+        self._media_types = tuple(chain.from_iterable(body_types))
         charsets = ("", "; charset=utf-8", ";charset=utf-8", "; charset=UTF-8", ";charset=UTF-8")
         self._usual = {(name + end).encode(): name for name in self._media_types if name != _MULTIPART for end in charsets}
 
@@ -113,7 +104,7 @@ class BodyParser:
             return self._object(split_pairs(raw, where="body"))
         if media_type == _MULTIPART:
             return self._object(_multipart_pairs(raw, headers[b"content-type"], model=self._model))
-        return _decode(raw, where="body") if media_type in PLAIN.media_types else json(raw, where="body")
+        return _decode(raw, where="body") if media_type in PLAIN else json(raw, where="body")
 
     def parse(self, raw: bytes, media_type: str, *, headers: Headers, unknown: list[UnknownName], json: JsonParser) -> Any:
         """Return the body as its type. The list `unknown` gets the names that are no fields."""
@@ -126,7 +117,7 @@ class BodyParser:
         try:
             return data if self._raw else self._validator.read(data)
         finally:
-            if strange or media_type in FORM.media_types:
+            if strange or media_type in FORM:
                 unknown.extend(unknown_in_body(self._annotation, data))
 
     def _object(self, pairs: Pairs) -> dict[str, Any]:

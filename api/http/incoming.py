@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, MutableMapping
 from contextlib import suppress
 from typing import Any, Final
 
+from starlette.requests import ClientDisconnect
+
 from api.guards.application import LINGER, LONG_BODY
-from api.http.body import Disconnected, Receive
+from api.http.body import Receive
 from api.http.errors import HttpError
 
 _SHORT: Final = 256 * 1024
@@ -25,37 +27,32 @@ class Pieces:
         self.complete = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Raises `Disconnected` when the client goes away in between, and 503, so that it connects anew, when the process ends."""
+        """Raises `ClientDisconnect` when the client goes away, and 503 when the process ends, so that it connects anew."""
         allow_long = self._scope.get("extensions", {}).get(LONG_BODY)
         if allow_long is not None:
             allow_long()
-        stop = asyncio.create_task(self._stopping.wait(), name="stopping")
+        stop: asyncio.Future[Any] = asyncio.create_task(self._stopping.wait(), name="stopping")
+        coming = stop
         try:
             while not self.complete:
-                message = await self._next(stop)
+                coming = asyncio.ensure_future(self._receive())
+                await asyncio.wait((coming, stop), return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    raise HttpError("The server is stopping.", status=503, headers=(("retry-after", "1"),))
+                message = coming.result()
                 if message["type"] == "http.disconnect":
-                    raise Disconnected
+                    raise ClientDisconnect
                 self.complete = not message.get("more_body", False)
                 if message.get("body"):
                     yield message["body"]
         finally:
             stop.cancel()
-
-    async def _next(self, stop: asyncio.Task[Any]) -> MutableMapping[str, Any]:
-        coming = asyncio.ensure_future(self._receive())
-        try:
-            await asyncio.wait((coming, stop), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if not coming.done():
-                coming.cancel()
-        if not coming.done() or coming.cancelled():
-            raise HttpError("The server is stopping.", status=503, headers=(("retry-after", "1"),))
-        return coming.result()
+            coming.cancel()
 
     async def drop(self) -> None:
         """Read what is left of a short body that was refused: its connection stays of use then."""
         left = _SHORT
-        with suppress(Disconnected, TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(_MOMENT):
                 while not self.complete and left > 0:
                     message = await self._receive()

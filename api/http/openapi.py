@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, Final, get_args, get_origin
 
 from fastapi import APIRouter, FastAPI
@@ -241,7 +242,7 @@ def _success(route: Route) -> str:
 
 def _correct_body(operation: dict[str, Any], route: Route, *, schemas: dict[str, Schema]) -> None:
     body, body_type, example = operation.get("requestBody"), route.signature.body_type, route.rules.example
-    media_types = [name for each in route.rules.body_types for name in each.media_types]
+    media_types = list(chain.from_iterable(route.rules.body_types))
     for model in (body_type, *get_args(body_type)):  # FastAPI leaves out every null, also those of examples
         extra = getattr(model, "model_config", {}).get("json_schema_extra")
         if isinstance(extra, dict) and "examples" in extra and model.__name__ in schemas:
@@ -252,8 +253,8 @@ def _correct_body(operation: dict[str, Any], route: Route, *, schemas: dict[str,
         form = _form(content["schema"], schemas) if FORM in route.rules.body_types else content
         if example is not None:
             content["example"] = example
-        body["content"] = {name: form if name in FORM.media_types else content for name in media_types}
-        body["content"].update((name, _TEXT) for name in media_types if name in PLAIN.media_types)
+        body["content"] = {name: form if name in FORM else content for name in media_types}
+        body["content"].update((name, _TEXT) for name in media_types if name in PLAIN)
     elif route.signature.body is not None:
         text: dict[str, Any] = {"schema": {"type": "string"}, **({} if example is None else {"example": example})}
         operation["requestBody"] = {"required": True, "content": dict.fromkeys(media_types, text)}

@@ -92,7 +92,7 @@ class Request(requests.Request):
         return None if value is None else value.decode("latin-1")
 
     async def read(self) -> None:
-        """Read the body into `content`. Raises `BodyTooLarge` and `Disconnected`."""
+        """Read the body into `content`. Raises `BodyTooLarge` and `ClientDisconnect`."""
         if not self._body_is_read:
             self.content = await read_body(self.receive, limit=self.body_limit)
             self._body_is_read = True

@@ -19,7 +19,7 @@ from fastapi.security import APIKeyHeader, SecurityScopes
 from pydantic.alias_generators import to_camel
 from starlette import requests, responses
 
-from api.http.body import FORM, JSON, BodyParser, BodyType, QueryParser, check_length
+from api.http.body import FORM, JSON, BodyParser, QueryParser, check_length
 from api.http.cross_origin import TRACE_HEADERS
 from api.http.errors import Forbidden
 from api.http.model import Wire
@@ -120,7 +120,7 @@ class rules:  # noqa: N801 - it is a decorator
     respond: Respond | None = None
     absent: Literal[204, 404, "never", None] = None
     if_match: bool | None = None
-    body_types: tuple[BodyType, ...] = (JSON,)
+    body_types: tuple[tuple[str, ...], ...] = (JSON,)
     typed_body: bool = False
     streamed_body: bool = False
     media_type: str = JSON_TYPE

@@ -142,7 +142,7 @@ def resource(declaration: Route) -> str:
 
 
 def media_type(declaration: Route) -> str:
-    return declaration.rules.body_types[0].media_types[0]
+    return declaration.rules.body_types[0][0]
 
 
 def wrapped(declaration: Route, body: bytes) -> bytes:

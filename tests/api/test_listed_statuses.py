@@ -113,7 +113,7 @@ async def ask(
     http: httpx.AsyncClient, name: str, path: str, *, content: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> int:
     spec = SPECS[name]
-    usual = {"client": "admin", "content-type": spec.rules.body_types[0].media_types[0]}
+    usual = {"client": "admin", "content-type": spec.rules.body_types[0][0]}
     body = body_of(name) if content is None else content
     return (await http.request(spec.method, path, content=body, headers={**usual, **(headers or {})})).status_code
 
