@@ -214,7 +214,7 @@ async def run_scenarios(folder: Path, *, effort: Effort) -> Result:
     try:
         with products() as made:
             settings = {"outbound_allow": "127.0.0.0/8", "media_root": str(folder / "media"), "download_free_gib": "0"}
-            product = made.start(folder / "home", admin_api_key=_KEY, processes=PROCESSES, **settings)
+            product = made.start_anew(folder / "home", admin_api_key=_KEY, processes=PROCESSES, **settings)
             await asyncio.to_thread(product.until_ready)
             watch = Watch(product.process.pid, product.address, apart=_STEPS)
             try:

@@ -44,9 +44,10 @@ class Product:
         *,
         root: Path = ROOT,
         files: tuple[int, int] | None = None,
+        forked: bool = True,
     ) -> None:
-        """Start the process. `root` is its source tree; for a tree other than this one it runs in a separate interpreter. `files`:
-        see `Forked`."""
+        """Start the process. `root` is its source tree. For a tree other than this one, and unless it is `forked`, it runs in a
+        separate interpreter. `files`: see `Forked`."""
         self.home = home
         self.address = ""
         self._stderr = home.parent / f"{home.name}.{command.split()[0]}.{os.getpid()}.{monotonic()}.log"
@@ -55,7 +56,7 @@ class Product:
         own = {"MEDIALEDGER_HOME": str(home), "MEDIALEDGER_PORT": "0", "MEDIALEDGER_PROCESSES": "1"}
         environment = {**inherited, "PYTHONPATH": str(root), **own, **environment}
         with self._stderr.open("wb") as stderr:
-            if root == ROOT:
+            if root == ROOT and forked:
                 self.process: subprocess.Popen[str] = Forked(
                     "medialedger", *command.split(), environment=environment, stdout=subprocess.PIPE, stderr=stderr, files=files
                 )
@@ -137,6 +138,11 @@ class Products:
     def start(self, home: Path, command: str = "up", **settings: str) -> Product:
         """Start a product. `settings` are named without their prefix, in lower case: `database_url`."""
         return self.start_from(ROOT, home, command, **settings)
+
+    def start_anew(self, home: Path, **settings: str) -> Product:
+        """Start a product that shares no memory with the fork server of the tests."""
+        environment = {f"MEDIALEDGER_{name.upper()}": value for name, value in settings.items()}
+        return self._remember(Product("up", home, environment, forked=False))
 
     def start_with_files(self, home: Path, soft: int, hard: int) -> Product:
         """Start a product with these limits of open files."""
