@@ -2,8 +2,8 @@
 
 The scenario measures the memory of all Python processes of `medialedger up` together, and how long `/livez` takes meanwhile. Memory
 is PSS: a page that processes share is counted once. The processes are forked, so by RSS the same code would count for each of them,
-and all of a process twice at the moment when it starts another. The first process is not forked from the fork server of the tests, which
-holds pages that the product does not have.
+and all of a process twice at the moment when it starts another. The first process is not forked from the fork server of the tests,
+which holds pages that the product does not have.
 """
 
 from __future__ import annotations
