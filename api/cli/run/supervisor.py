@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
@@ -276,7 +276,7 @@ class Supervised:
         self._process: ForkedProcess
         self._ending: asyncio.Task[int]
         self.channel = ProcessChannel(
-            answers={"metrics": self._metrics},
+            answers={"metrics": lambda _: shared.metrics()},
             notices={"ready": self._set_ready, "failed": self._set_failure, "metrics": self._store_metrics},
         )
 
@@ -350,9 +350,6 @@ class Supervised:
         with suppress(ChannelClosed, TimeoutError):
             self._store_metrics(await self.channel.ask("metrics", seconds=_SCRAPE_SECONDS))
 
-    async def _metrics(self, _: None) -> Snapshot:
-        return await self._shared.metrics()
-
     def _store_metrics(self, snapshot: Snapshot) -> None:
         self.snapshot = of_process(snapshot, str(self.place))
 
@@ -385,23 +382,6 @@ class ProcessPlace:
         return f"{self.kind} {self.number}"
 
 
-class RunningProcess(Protocol):
-    """A process that has not ended."""
-
-    place: ProcessPlace
-    snapshot: Snapshot
-
-    async def scrape(self) -> None: ...
-
-    async def ended(self) -> int: ...
-
-    def tell_complete(self) -> None: ...
-
-    def terminate(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
 def _shared_memory(name: str, *, size: int) -> int:
     descriptor = os.memfd_create(name)
     os.truncate(descriptor, size)
@@ -416,7 +396,8 @@ class Shared:
         self.api_processes = api
         self.settings = settings or {}
         """The settings that the command decided, which override the environment."""
-        self.running: list[RunningProcess] = []
+        self.running: list[Supervised] = []
+        """The processes that have not ended."""
         self.restarts = 0
         self._ready: set[str] = set()
         """The places whose process has been ready."""

@@ -10,7 +10,6 @@ import pytest
 
 from api.cli.run.supervisor import ProcessPlace, Shared
 from api.cli.run.up import process_counts
-from api.operations.metrics import Snapshot
 from api.wiring.settings import Settings
 
 
@@ -46,23 +45,10 @@ class Part:
     """A process that counts how often it is informed that all are ready."""
 
     place: ProcessPlace
-    snapshot: Snapshot = ()
     informed: int = 0
-
-    async def scrape(self) -> None:
-        pass
-
-    async def ended(self) -> int:
-        return 0
 
     def tell_complete(self) -> None:
         self.informed += 1
-
-    def terminate(self) -> None:
-        pass
-
-    def kill(self) -> None:
-        pass
 
 
 def test_processes_are_informed_when_each_place_has_been_ready() -> None:
