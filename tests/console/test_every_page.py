@@ -55,6 +55,8 @@ PLAIN: Final = [
     text for text in HOSTILE_STRINGS if text.isascii() and text.isprintable() and text == text.strip() and len(text) <= 128
 ]
 """Texts that the header `X-Actor` can carry."""
+JOB_TEXTS: Final = ("<img src=x onerror=alert(1)>", "\u202edesrever\u202d", "W" * 300, "{{7*7}}${7*7}", "'\"><svg onload=alert(1)>")
+"""Names and values in the parameters of jobs, which a page shows as JSON."""
 MORE: Final = (
     *("/schedule?date=2041-07-08", "/jobs/{failed}", "/jobs/{failed}?part=log", "/jobs/{job}?part=timeline"),
     *("/destinations?destination={destination}", "/destinations?tab=films", "/destinations?tab=live"),
@@ -170,7 +172,7 @@ def _stream(text: str) -> dict[str, Any]:
 
 
 def _job(text: str) -> dict[str, Any]:
-    parameters = {"content_id": text, "file": "a", "custom_data": {"note": text}}
+    parameters = {"content_id": text, "file": "a", "custom_data": [text, {each: each for each in JOB_TEXTS}]}
     return {"job": {"workflow": "probe_media", "run_at": FAR}, "parameters": parameters}
 
 
