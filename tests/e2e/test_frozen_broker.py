@@ -31,6 +31,7 @@ async def receiver() -> AsyncIterator[Receiver]:
     await made.stop()
 
 
+@pytest.mark.long
 async def test_nothing_waits_for_a_frozen_broker(started: Products, tmp_path: Path, receiver: Receiver) -> None:
     broker, published = Broker(tmp_path / "kafka"), tmp_path / "published"
     published.mkdir()
