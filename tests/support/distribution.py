@@ -57,6 +57,10 @@ or secure their own broker run in another. Tests of the console share a browser,
 third each file starts its own. In one process they would take longer than all other tests in the others."""
 
 
+START_PRODUCTS: Final = ("tests/api/cli/", "tests/console/", "tests/deploy/", "tests/docs/", "tests/e2e/")
+"""Tests that start processes of the product, which are forks of one process that has imported it."""
+
+
 def groups(items: Sequence[pytest.Item]) -> list[list[int]]:
     """The places of tests that stay in one process, since the fixtures of a module are made once; in the order of the tests."""
     by_group: defaultdict[str, list[int]] = defaultdict(list)

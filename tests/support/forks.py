@@ -1,7 +1,8 @@
 """Processes of the product that are forked, not started anew: a twentieth of the processor time of a start.
 
-One fork server for each process of the test run, started by the first test that asks for it. Where the start itself is tested, or
-another source tree is run, a test starts an interpreter.
+The processes of a test run share a fork server, which `start_fork_server` starts before they are forked. In a run of one process
+the first test that needs it starts it. Where the start itself is tested, or another source tree is run, a test starts an
+interpreter.
 """
 
 from __future__ import annotations
@@ -88,6 +89,11 @@ class Forked(subprocess.Popen[str]):
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._watched, sig)
+
+
+def start_fork_server() -> None:
+    """Start the fork server for this process and all that it forks later."""
+    _orders()
 
 
 @cache

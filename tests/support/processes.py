@@ -22,7 +22,8 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-from tests.support.distribution import groups
+from tests.support.distribution import START_PRODUCTS, groups
+from tests.support.forks import start_fork_server
 
 _ASK: Final = "ask"
 """A child asks for its next group. Everything else that it sends is the name of a hook and its arguments."""
@@ -97,6 +98,8 @@ class Run:
 
     def run(self, processes: int) -> None:
         self._session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # each process would empty it
+        if any(item.nodeid.startswith(START_PRODUCTS) for item in self._session.items):
+            start_fork_server()
         try:
             for _ in range(min(processes, len(self._waiting))):
                 self._fork()
