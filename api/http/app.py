@@ -235,8 +235,9 @@ class Exchange:
                 except Exception as error:
                     if status:
                         raise
-                    raised = error  # FastAPI's inner stack raises it once more, where handlers are found
-                    scope[_ENTRY] = replace(entry, app=_raising(lambda: raised))
+                    # FastAPI's inner stack raises it where handlers are found. No frame of its traceback may refer to it then: such
+                    # a cycle would keep the body until the next turn of the collector.
+                    scope[_ENTRY] = replace(entry, app=_raising([error].pop))
                     await self._app(scope, receive, answer)
         except requests.ClientDisconnect:
             status = 499

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from uuid import UUID
 
 import httpx
 import pytest
 
+from api.http.errors import BadRequest
+from domain.kernel.errors import NotFound, Refused
 from tests.api.http.toy import ID, SECRET, Toy
 
 
@@ -15,6 +18,28 @@ async def test_the_transaction_id_is_echoed_or_made_up(http: httpx.AsyncClient) 
     assert (await http.get("/api/thing/", headers={"X-Transaction-ID": "a b~!"})).headers["x-transaction-id"] == "a b~!"
     made_up = [(await http.get(path)).headers["x-transaction-id"] for path in ("/api/thing/", "/api/nothing")]
     assert len({UUID(text) for text in made_up}) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [
+        ("/api/thing/fail/", {"with": "refused"}, Refused),
+        ("/api/thing/fail/", {"with": "absent"}, NotFound),
+        ("/api/thing/", {"title": 5}, BadRequest),
+        ("/api/thing/", {"title": 5, "tags": ["a" * 60_000]}, BadRequest),
+    ],
+)
+async def test_a_failed_request_leaves_nothing_to_the_collector(
+    http: httpx.AsyncClient, path: str, body: object, kind: type[Exception]
+) -> None:
+    """Large bodies of failed requests stayed in memory until the collector looked for cycles in its oldest generation."""
+    gc.collect()
+    gc.disable()
+    try:
+        assert (await http.post(path, json=body)).status_code >= 400
+        assert [each for each in gc.get_objects() if type(each) is kind] == []
+    finally:
+        gc.enable()
 
 
 async def test_a_gateways_request_id_is_the_transaction_id_where_there_is_no_other(http: httpx.AsyncClient) -> None:
