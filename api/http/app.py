@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from prometheus_client import CollectorRegistry, Gauge
 from pydantic_core import to_json
 from starlette import requests
@@ -74,8 +74,15 @@ class Entry:
     """The endpoint that is called in the place of `app` where FastAPI is not needed."""
 
 
-ByMethod = dict[str, Entry]
-"""The entries of one path by method; under the empty method the one that answers 405."""
+@dataclass(slots=True)
+class Leaf:
+    """One path: the routes by method, and the application's entries for them once they are bound. The entry under the empty method
+    answers 405."""
+
+    path: str
+    surface: Surface
+    routes: dict[str, tuple[RouteContext, APIRoute]] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
 
 
 class TrieRouter(APIRouter):
@@ -87,48 +94,66 @@ class TrieRouter(APIRouter):
     def __init__(self, application: Application, **options: Any) -> None:
         super().__init__(redirect_slashes=False, **options)
         self._application = application
-        self._paths: PathTrie[ByMethod] = PathTrie()
+        self._paths: PathTrie[Leaf] = PathTrie()
+        self._leaves: list[Leaf] = []
         self._unknown: list[tuple[bytes, Entry]] = []
         self._size = -1
         self._has_other_routes = False
 
     def prepare(self) -> None:
-        """Bind every route now, so that a missing service or a route declared twice stops the start, not a request."""
-        application, self._size, self._paths = self._application, len(self.routes), PathTrie()
+        """Make the trie. A route that is declared twice is an error."""
+        application, self._size, self._paths, self._leaves = self._application, len(self.routes), PathTrie(), []
         contexts = list(iter_route_contexts(self.routes))
         ours = [(context, route) for context in contexts if isinstance(route := context.original_route, APIRoute)]
         self._has_other_routes = len(ours) < len(contexts)
-        leaves: list[tuple[ByMethod, str, Surface]] = []
         surfaces = {application.fallback.prefix: application.fallback}
         for context, route in ours:
-            surface = route.surface if isinstance(route, Route) else application.fallback
+            surface = self._surface_of(route)
             surfaces.setdefault(surface.prefix, surface)
             path = str(context.path)
-            leaf = self._paths.add(path, {}, any_case=surface.any_case)
-            if not leaf:
-                leaves.append((leaf, str(context.path_format), surface))
+            leaf = self._paths.add(path, Leaf(str(context.path_format), surface), any_case=surface.any_case)
+            if not leaf.routes:
+                self._leaves.append(leaf)
             for method in sorted(context.methods or ()):
-                if method in leaf:
+                if method in leaf.routes:
                     raise ValueError(f"{method} {path} is declared twice")
-                leaf[method] = application.entry(context.app, str(context.path_format), surface, method=method, route=route)
+                leaf.routes[method] = (context, route)
                 if method == "GET" and (not isinstance(route, Route) or application.serves_head(route)):
-                    leaf["HEAD"] = leaf[method]
+                    leaf.routes["HEAD"] = leaf.routes[method]
             for segment in surface.never_in_path:
                 self._paths.reserve(segment)
-        for leaf, path, surface in leaves:
-            routes = {method: entry.route for method, entry in leaf.items() if isinstance(entry.route, Route)}
-            rule = application.cross_origin_of(surface)
-            if rule is not None and rule.origins != frozenset() and "OPTIONS" not in leaf:
-                leaf["OPTIONS"] = application.entry(_preflight(rule, routes), path, surface)
-            allow = ", ".join(sorted(leaf))
-            wrong_method = partial(HttpError, f"This path answers {allow}.", status=405, headers=(("allow", allow),))
-            leaf[""] = application.entry(_raising(wrong_method), path, surface)
         longest_first = sorted(filter(None, surfaces), key=len, reverse=True)
         no_path = _raising(partial(HttpError, "There is nothing at this path.", status=404))
         self._unknown = [
             (each.prefix.encode(), application.entry(no_path, "unknown", each))
             for each in (*map(surfaces.__getitem__, longest_first), replace(application.fallback, prefix=""))
         ]
+
+    def bind(self) -> None:
+        """Bind every route now, so that a missing service stops the start, not a request. A route is otherwise bound by the first
+        request to its path."""
+        for leaf in self._leaves:
+            self._bind(leaf)
+
+    def _bind(self, leaf: Leaf) -> None:
+        application, entries = self._application, leaf.entries
+        for method, declared in leaf.routes.items():
+            context, route = declared
+            if method == "HEAD" and declared is leaf.routes.get("GET"):
+                entries[method] = entries["GET"]
+            else:
+                surface = self._surface_of(route)
+                entries[method] = application.entry(context.app, str(context.path_format), surface, method=method, route=route)
+        routes = {method: entry.route for method, entry in entries.items() if isinstance(entry.route, Route)}
+        rule = application.cross_origin_of(leaf.surface)
+        if rule is not None and rule.origins != frozenset() and "OPTIONS" not in entries:
+            entries["OPTIONS"] = application.entry(_preflight(rule, routes), leaf.path, leaf.surface)
+        allow = ", ".join(sorted(entries))
+        wrong_method = partial(HttpError, f"This path answers {allow}.", status=405, headers=(("allow", allow),))
+        entries[""] = application.entry(_raising(wrong_method), leaf.path, leaf.surface)
+
+    def _surface_of(self, route: APIRoute) -> Surface:
+        return route.surface if isinstance(route, Route) else self._application.fallback
 
     def find(self, scope: Scope) -> Entry:
         """Return the entry for a request, whose path values are then in the scope, and are percent-decoded once."""
@@ -139,7 +164,9 @@ class TrieRouter(APIRouter):
             raw_path = scope["raw_path"] = quote(scope["path"]).encode()
         leaf, values = self._paths.find(raw_path)
         if leaf is not None:
-            entry = leaf.get(scope["method"]) or leaf[""]
+            if not leaf.entries:
+                self._bind(leaf)
+            entry = leaf.entries.get(scope["method"]) or leaf.entries[""]
             scope["route"] = entry.route
             scope["path_params"] = dict(zip(entry.names, values, strict=True)) if entry.names else {}
             return entry
@@ -405,12 +432,15 @@ def build(
     *,
     fallback: Surface,
     title: str,
+    bind: bool = True,
     **options: Any,
 ) -> Application:
     """Return an application with these routers. `fallback` renders errors of paths outside every surface. Names of metrics begin
-    with the name in `title`."""
+    with the name in `title`. With `bind` a missing service is an error here; without, of the first request that needs it."""
     application = Application(services=services, fallback=fallback, title=title, **options)
     for router in routers:
         application.router.routes.extend(router.routes)
     application.trie.prepare()
+    if bind:
+        application.trie.bind()
     return application

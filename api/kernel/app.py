@@ -42,6 +42,7 @@ def build(
     public_url: str = "",
     cross_origin: CrossOrigin | None = None,
     tracer: Tracer = UNTRACED,
+    bind: bool = True,
 ) -> Application:
     sessions: Any = services.get(Sessions)
     return http.build(
@@ -64,4 +65,5 @@ def build(
         version=version,
         about=API,
         begin_span=RequestSpans(tracer) if tracer.on else None,
+        bind=bind,
     )
