@@ -154,7 +154,7 @@ def test_a_restart_one_by_one_fails_no_request_of_nginx(certificate: Path, tmp_p
 
         def calls(number: int) -> None:
             with front.client(address=f"127.0.0.{number + 2}") as client:
-                while not done.wait(0.02 * (number + 1)):  # without a pause they would take the time of the restart
+                while not done.wait(0.05 * (number + 1)):  # without a pause they would take the time of the restart
                     answers[client.get("/api/event/?pageSize=1", **SNI).status_code] += 1
                     answers[client.post("/api/event/", json={"title": "on the way"}, **SNI).status_code] += 1
 
