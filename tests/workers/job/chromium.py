@@ -19,6 +19,8 @@ from tests.projections.log.helpers import until
 _SWITCHES: Final = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-breakpad"),
     *("--force-device-scale-factor=1", "--window-size=800,600", "--remote-debugging-port=0"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions"),
+    *("--in-process-gpu", "--js-flags=--no-opt --no-maglev"),
 )
 
 
