@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
 from domain.job.aggregate import low_slots_of, slots_of
 from domain.job.values import JobState
+from projections.job.settings import EngineSettingsQueries
+from projections.job.view import SHARDS
 from projections.kernel.database.arrays import bigints, texts
 from projections.kernel.database.database import Database
 from projections.kernel.sql.distinct import distinct
@@ -34,7 +36,8 @@ CROSS JOIN LATERAL (
     ) AS f
 ) AS j
 WHERE (j.priority < a.threshold OR j.turn <= a.most_low) AND (%(shards)s::bigint[] IS NULL OR j.shard = ANY(%(shards)s::bigint[]))
-ORDER BY j.priority, j.id
+    AND (%(queue)s::text IS NULL OR j.next_queue = %(queue)s)
+ORDER BY j.priority, j.id LIMIT %(limit)s
 """
 
 
@@ -69,6 +72,7 @@ class AdmittedJob:
     queued: QueuedJob
     slot: int
     low_slot: int | None
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,29 @@ class QueuedJobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._settings = EngineSettingsQueries(database)
+
+    async def proposals(
+        self, shards: Collection[int] | None = None, *, queue: str | None = None, limit: int | None = None
+    ) -> list[AdmittedJob]:
+        """Return jobs that may start now, the most urgent first: of these shards, whose next task is for this queue."""
+        clients = [] if shards is not None and not shards else await self.clients()
+        if not clients:
+            return []
+        settings = await self._settings.of(clients)
+        capacities = {
+            client: Capacity(limits.max_jobs, limits.priority_slots, limits.priority_threshold)
+            for client, limits in settings.items()
+        }
+        used = await self.used_slots(clients)
+        queued = await self.queued(capacities, used, shards=shards, queue=queue, limit=limit)
+        begin = 0.5 if shards is None else min(shards) / SHARDS
+        admitted = [
+            replace(job, client=client)
+            for client, jobs in queued.items()
+            for job in admit(jobs, used[client], capacity=capacities[client], begin=begin)
+        ]
+        return sorted(admitted, key=lambda job: (job.queued.priority, job.queued.job))
 
     async def clients(self) -> list[str]:
         """Return the clients with queued jobs."""
@@ -129,10 +156,16 @@ class QueuedJobs:
         return {client: UsedSlots(frozenset(numbers[client][0]), frozenset(numbers[client][1])) for client, _ in scopes.values()}
 
     async def queued(
-        self, capacities: Mapping[str, Capacity], used: Mapping[str, UsedSlots], *, shards: Collection[int] | None = None
+        self,
+        capacities: Mapping[str, Capacity],
+        used: Mapping[str, UsedSlots],
+        *,
+        shards: Collection[int] | None = None,
+        queue: str | None = None,
+        limit: int | None = None,
     ) -> dict[str, list[QueuedJob]]:
         """Return the jobs of each client's queue for which there are slots, in the order in which they start; only those of
-        `shards`, if given.
+        `shards` and those whose next task is for `queue`, if given, and `limit` of all of them.
 
         The whole queue decides which jobs have a slot, not only the shards, so controllers with different shards never propose a
         job before one that must start sooner.
@@ -148,6 +181,8 @@ class QueuedJobs:
             "most_low": bigints([capacities[client].low - len(used[client].low_slots) for client in asked]),
             "thresholds": bigints([capacities[client].priority_threshold for client in asked]),
             "shards": None if shards is None else bigints(list(shards)),
+            "queue": queue,
+            "limit": limit,
         }
         for client, *columns in await self._database.rows(_NEXT, parameters):
             jobs[client].append(QueuedJob(*columns))

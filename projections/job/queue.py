@@ -29,13 +29,15 @@ _UNDER_WAY = f"({TaskState.RUNNING}, {TaskState.PUBLISHING})"
 _LOST = "NOT EXISTS (SELECT FROM job_workers w WHERE w.worker = q.worker AND w.until > clock_timestamp())"
 _READY = f"""
 SELECT q.job, q.task, q.run + CASE q.state WHEN {TaskState.READY} THEN 1 ELSE 0 END, q.state = {TaskState.PUBLISHING}, q.shard,
-    q.priority, greatest(coalesce(extract(epoch FROM q.due_at - clock_timestamp()), 0), 0)::float8, q.client, q.transaction_id
+    q.priority, q.client, q.transaction_id
 FROM job_task_view q
-WHERE q.queue = %(queue)s AND q.state IN ({TaskState.READY}, {TaskState.PUBLISHING}) AND (q.state = {TaskState.READY} OR {_LOST})
+WHERE q.queue = %(queue)s AND q.state IN ({TaskState.READY}, {TaskState.PUBLISHING})
+    AND (q.due_at IS NULL OR q.due_at <= clock_timestamp()) AND (q.state = {TaskState.READY} OR {_LOST})
 """
-_FIRST = f"{_READY} ORDER BY q.priority, q.job, q.task LIMIT {MOST}"
-_FIRST_OF = f"{_READY} AND q.shard = ANY(%(shards)s::bigint[]) ORDER BY q.priority, q.job, q.task LIMIT {MOST}"
-_OF_JOBS = f"{_READY} AND q.job = ANY(%(jobs)s::bigint[])"
+_ORDER = "ORDER BY q.priority, q.job, q.task LIMIT %(limit)s"
+_FIRST = f"{_READY} {_ORDER}"
+_FIRST_OF_SHARDS = f"{_READY} AND q.shard = ANY(%(shards)s::bigint[]) {_ORDER}"
+_FIRST_OF_OTHERS = f"{_READY} AND q.client <> %(client)s {_ORDER}"
 _PRESENT = f"""
 SELECT q.job, q.task, q.run
 FROM unnest(%(jobs)s::bigint[], %(tasks)s::bigint[], %(runs)s::bigint[]) AS h (job, task, run)
@@ -64,7 +66,7 @@ class QueuedRun(NamedTuple):
 
 
 class ReadyTask(NamedTuple):
-    """A task with the number of its next run. `due_in` is in seconds.
+    """A task with the number of its next run.
 
     If `publishing`, its step has ended, and only the files of this run remain to be moved to their places.
     """
@@ -73,7 +75,6 @@ class ReadyTask(NamedTuple):
     publishing: bool
     shard: int
     priority: int
-    due_in: float
     client: str
     transaction_id: str
 
@@ -93,18 +94,18 @@ class TaskQueue:
         self._database = database
         self._name = name
 
-    async def first(self, shards: Collection[int] | None = None) -> list[ReadyTask]:
-        """Return the most urgent tasks that are ready, of these shards or of all."""
+    async def first(self, shards: Collection[int] | None = None, *, limit: int = MOST) -> list[ReadyTask]:
+        """Return the most urgent tasks that are ready and due, of these shards or of all."""
         if shards is None:
-            return await self._ready(_FIRST)
-        return await self._ready(_FIRST_OF, shards=bigints(list(shards))) if shards else []
+            return await self._ready(_FIRST, limit=limit)
+        return await self._ready(_FIRST_OF_SHARDS, limit=limit, shards=bigints(list(shards))) if shards else []
 
-    async def of_jobs(self, jobs: Collection[int]) -> list[ReadyTask]:
-        """Return the tasks of these jobs that are ready."""
-        return await self._ready(_OF_JOBS, jobs=bigints(list(jobs))) if jobs else []
+    async def first_of_others(self, client: str, *, limit: int = MOST) -> list[ReadyTask]:
+        """Return the most urgent tasks of other clients that are ready and due."""
+        return await self._ready(_FIRST_OF_OTHERS, limit=limit, client=client)
 
-    async def _ready(self, query: str, **more: PackedArray) -> list[ReadyTask]:
-        rows = await self._database.rows(query, {"queue": self._name, **more})
+    async def _ready(self, query: str, **parameters: PackedArray | int | str) -> list[ReadyTask]:
+        rows = await self._database.rows(query, {"queue": self._name, **parameters})
         return [ReadyTask(QueuedRun(job, task, run), *rest) for job, task, run, *rest in rows]
 
     async def present(self, runs: Iterable[QueuedRun]) -> set[QueuedRun]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from domain.record.kinds.schedule import Schedule, ScheduleDetails
 from domain.record.kinds.setting import EngineSettings, Setting, SettingDetails, Value
@@ -26,7 +27,7 @@ class EngineSettingsQueries:
         """Return the settings that each client has set, by name, including names of its own."""
         settings: dict[str, dict[str, Value]] = defaultdict(dict)
         for (document,) in await self._database.rows(_OF_CLIENTS, (Setting.KIND, list(clients))):
-            details = SettingDetails.model_validate_json(document)
+            details = _details(document)
             settings[details.client][details.name] = details.setting
         return {client: settings[client] for client in clients}
 
@@ -37,3 +38,8 @@ class EngineSettingsQueries:
             details = ScheduleDetails.model_validate_json(document)
             active[details.client] = details.active
         return active
+
+
+@lru_cache(maxsize=1000)
+def _details(document: str) -> SettingDetails:
+    return SettingDetails.model_validate_json(document)

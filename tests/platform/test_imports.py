@@ -10,7 +10,7 @@ import pytest
 _OF_WORKERS = (
     "workers.job.scheduler",
     "workers.job.controller",
-    "workers.job.task_worker",
+    "workers.job.job_worker",
     "workers.job.step_executor",
     "workers.webhook.fanout",
     "workers.webhook.callbacks.fanout",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.kernel.clock import Clock
+from domain.record.kinds.setting import Setting
+from projections.job.admission import QueuedJobs
 from projections.job.settings import EngineSettingsQueries
 from projections.job.view import SHARDS
 from projections.kernel.database.database import Database
@@ -12,8 +14,6 @@ from projections.log.executor import CommandExecutor
 from projections.vault.vault import Vault
 from workers.job import controller as controllers
 from workers.job import scheduler as schedulers
-from workers.job.job_starter import JobStarter
-from workers.job.wakeups import JobWakeups
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.worker import Worker
 from workers.ports.outbound import Outbound
@@ -27,7 +27,6 @@ def scheduler(
     outbound: Outbound,
     vault: Vault,
     settings: EngineSettingsQueries,
-    wakeups: JobWakeups,
     clock: Clock,
 ) -> Sequence[Worker]:
     return [
@@ -38,18 +37,13 @@ def scheduler(
             vault=vault,
             settings=settings,
             leases=consumers.leases(schedulers.CONSUMER),
-            waker=wakeups.waker(),
+            waker=consumers.wakeups(schedulers.WAKES).waker(),
             clock=clock,
         )
     ]
 
 
-def controller(consumers: ConsumerFactory, starter: JobStarter) -> Sequence[Worker]:
-    return [controllers.Controller(starter, leases=consumers.leases(controllers.CONSUMER, shards=SHARDS))]
-
-
-def job_starter(
-    database: Database, executor: CommandExecutor, *, settings: EngineSettingsQueries, wakeups: JobWakeups
-) -> JobStarter:
-    """Return the starter of jobs, which the controller and the task workers of a process share."""
-    return JobStarter(database, executor, settings=settings, waker=wakeups.waker())
+def controller(consumers: ConsumerFactory, jobs: QueuedJobs, *, executor: CommandExecutor) -> Sequence[Worker]:
+    leases = consumers.leases(controllers.CONSUMER, shards=SHARDS)
+    waker = consumers.wakeups(controllers.CHANGES_QUEUE | {Setting.KIND}).waker()
+    return [controllers.Controller(jobs, executor, leases=leases, waker=waker)]

@@ -13,10 +13,13 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from domain.job import events
 from domain.job.aggregate import Job
 from domain.kernel.clock import Clock
 from domain.kernel.errors import Conflict
 from domain.kernel.ports import Invocation
+from domain.record.kinds.schedule import Schedule
+from domain.record.kinds.setting import Setting
 from projections.consumers.leases import ShardLeases
 from projections.job.due_jobs import AT_ONCE, DueJob, DueJobs
 from projections.job.settings import EngineSettingsQueries
@@ -29,6 +32,14 @@ from workers.kernel.wakeups import POLL, Waker
 from workers.ports.outbound import Outbound
 
 CONSUMER: Final = "scheduler"
+WAKES: Final = frozenset(
+    {
+        *(event.TOPIC for event in (events.Accepted, events.JobScheduled, events.RunTimeChanged, events.SemaphoreChanged)),
+        Schedule.KIND,
+        Setting.KIND,
+    }
+)
+"""The events after which a job may be due, or may wait for its time or its semaphore."""
 _MIN_INTERVAL: Final = 0.02
 """The least number of seconds between two rounds: while many jobs run, the log announces changes all the time."""
 

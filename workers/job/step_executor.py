@@ -17,7 +17,7 @@ from uuid import UUID
 
 from pydantic_core import from_json
 
-from domain.job.aggregate import NO_WORKERS, Job, RetryPolicy
+from domain.job.aggregate import Job, RetryPolicy
 from domain.job.task import Task
 from domain.job.values import Fenced, JobState, Result, TaskState
 from domain.kernel.cause import Cause
@@ -43,35 +43,6 @@ from workers.job.stream_starts import StreamStarts
 from workers.job.workspaces import RunFiles
 from workers.kernel.metrics import WorkerMetrics
 
-INTERVAL: Final = 0.02
-"""Seconds from one batch to the next. Each append costs a flush and the lock of the log, which all processes wait for."""
-
-
-class ReportBatches:
-    """Batches reports: one that comes after a quiet moment does not wait; those that follow within the interval are released
-    together."""
-
-    def __init__(self, interval: float = INTERVAL) -> None:
-        self._interval = interval
-        self._next = float("-inf")
-        self._batch: asyncio.Event | None = None
-
-    async def turn(self) -> None:
-        """Wait for the current batch."""
-        loop = asyncio.get_running_loop()
-        if self._batch is None:
-            if loop.time() >= self._next:
-                self._next = loop.time() + self._interval
-                return
-            self._batch = asyncio.Event()
-            loop.call_at(self._next, self._release, self._batch)
-        await self._batch.wait()
-
-    def _release(self, batch: asyncio.Event) -> None:
-        self._batch, self._next = None, asyncio.get_running_loop().time() + self._interval
-        batch.set()
-
-
 T = TypeVar("T")
 _AGAIN: Final = 0.5
 _LONGEST_ERROR: Final = 2_000
@@ -90,16 +61,16 @@ class AssignedRun:
     """A run that this process is to execute.
 
     `worker` is its name in events. `publishing` means that the step has ended, and only its files must be moved to their places.
-    `job` is the job that contains the run if it has been started already. `successors` returns the workers that may start the next
-    task of the job, in the append that completes this one.
+    `job` is the job in which the run was started; it is absent if only files are to be published. `ended` is called before the task
+    is completed. It returns the workers that start the next task of the job, in the append that completes this one.
     """
 
     run: QueuedRun
     worker: str
     transaction_id: str
+    ended: Callable[[QueuedRun, Job], Awaitable[Workers]]
     publishing: bool = False
     job: Job | None = None
-    successors: Callable[[Job], Workers] = lambda _: NO_WORKERS
 
 
 class StepExecutor:
@@ -136,7 +107,6 @@ class StepExecutor:
         self._metrics = metrics
         self._spans = spans
         self._stepping: set[QueuedRun] = set()
-        self._batches = ReportBatches()
 
     @property
     def warning(self) -> str | None:
@@ -165,13 +135,7 @@ class StepExecutor:
 
     async def _execute(self, assigned: AssignedRun) -> Job:
         run = assigned.run
-        if assigned.publishing:
-            job = await self._load(run)
-        else:
-            job = assigned.job or await self.report(
-                Job.start_task.on(run.job, run.task, run=run.run, worker=assigned.worker), assigned.transaction_id
-            )
-            job = await self._step(job, assigned)
+        job = await self._load(run) if assigned.job is None else await self._step(assigned.job, assigned)
         task = job.tasks[run.task]
         if task.state is TaskState.PUBLISHING and task.run == run.run:
             job = await self._publish(job, assigned)
@@ -207,10 +171,13 @@ class StepExecutor:
                 return
 
     async def report(self, command: Command[Job], transaction_id: str) -> Job:
-        """Execute a command, repeatedly until it succeeds. The task worker cancels this when its lease is lost."""
+        """Execute a command, repeatedly until it succeeds. The worker cancels this when its lease is lost."""
+        return await _until_available(lambda: self.execute_once(command, transaction_id))
+
+    async def execute_once(self, command: Command[Job], transaction_id: str) -> Job:
+        """Execute a command, and return the job after it."""
         invocation = Invocation(Cause.by("system", correlation_id=transaction_id, trace_parent=self._spans.trace_parent))
-        outcome = await _until_available(lambda: self._executor.execute(command, invocation=invocation))
-        return outcome.aggregate
+        return (await self._executor.execute(command, invocation=invocation)).aggregate
 
     def lost(self, job: Job, run: QueuedRun) -> None:
         """Count the run of a worker that stopped responding."""
@@ -252,7 +219,6 @@ class StepExecutor:
             self._spans.ended(outcome)
             self._metrics.run_ended(job.submission.workflow, task.plan.name, outcome=outcome, seconds=seconds)
         await reporter.flush()
-        await self._batches.turn()
         if isinstance(end, StepFailure):
             return await self._fail_step(job, run, end, reporter)
         result = reporter.clean_result(end.result)
@@ -293,11 +259,9 @@ class StepExecutor:
         return await self._complete(job, assigned, None)
 
     async def _complete(self, job: Job, assigned: AssignedRun, result: Result | None) -> Job:
+        run, workers = assigned.run, await assigned.ended(assigned.run, job)
         return await self.report(
-            Job.complete_task.on(
-                assigned.run.job, assigned.run.task, run=assigned.run.run, result=result, workers=assigned.successors(job)
-            ),
-            job.transaction_id,
+            Job.complete_task.on(run.job, run.task, run=run.run, result=result, workers=workers), job.transaction_id
         )
 
     async def _fail(self, job: Job, run: QueuedRun, *, reason: str, final: bool, cause: str = "") -> Job:

@@ -261,7 +261,7 @@ class ProcessPool:
 
         If steps have an account of their own, the folder is made together with that account.
         """
-        if self._confinement.uid is None:
+        if self._confinement.uid is None and not _is_folder(self._media_root / JOBS):
             with suppress(OSError):  # the step reports the reason
                 await asyncio.to_thread((self._media_root / JOBS).mkdir, 0o700, parents=True, exist_ok=True)
 
@@ -405,6 +405,10 @@ class StepProcess:
         """Close the channel; nothing more is read from the process."""
         self.closed = True
         self._writer.transport.abort()
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir()
 
 
 def _end_in(frame: Frame) -> Finished | StepFailure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from projections.job.admission import QueuedJobs
 from projections.job.queue import TaskQueue
 from projections.job.task_runs import JobTraces
 from projections.job.view import SHARDS
@@ -11,12 +12,10 @@ from projections.job.worker_lease import WorkerLease
 from projections.kernel.database.database import Database
 from projections.kernel.tracing import Tracer
 from workers.job.housekeeping import Housekeeping
-from workers.job.job_starter import JobStarter
+from workers.job.job_worker import JobWorker
 from workers.job.step_executor import StepExecutor
 from workers.job.step_process_pool import StepProcessPool
 from workers.job.step_spans import StepSpans
-from workers.job.task_worker import TaskWorker
-from workers.job.wakeups import JobWakeups
 from workers.job.workspaces import RunFiles
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.settings import Identity, StepSettings
@@ -30,8 +29,7 @@ def steps(
     executor: StepExecutor,
     queue_name: str,
     processes: StepProcessPool,
-    starter: JobStarter,
-    wakeups: JobWakeups,
+    jobs: QueuedJobs,
     workspaces: RunFiles,
     settings: StepSettings,
     identity: Identity,
@@ -39,18 +37,17 @@ def steps(
     """Return the workers for the steps of a queue."""
     queue = TaskQueue(database, queue_name)
     lease = WorkerLease(database, host=identity.machine, seconds=settings.lease)
-    worker = TaskWorker(
+    worker = JobWorker(
         queue,
         executor,
-        starter=starter,
+        jobs=jobs,
         lease=lease,
         shards=consumers.leases(queue_name, shards=SHARDS),
-        waker=wakeups.waker(),
         asked_to_end=processes.drain,
         steps=settings.at_once,
         drain=settings.drain,
     )
-    wakeups.follow(worker.follow)
+    consumers.log.watch(worker.see)
     return [worker, Housekeeping(queue, lease=lease, workspaces=workspaces)]
 
 

@@ -47,7 +47,6 @@ JOB = Room(
         "workers.event.outcomes.policy:OwnerCommands": "api.wiring.providers:owner_commands",
         "workers.job.content_protection:FindProtection": "api.wiring.providers:content_protection",
         "workers.job.inputs:Inputs": "api.wiring.providers:step_inputs",
-        "workers.job.job_starter:JobStarter": "workers.job.role:job_starter",
         "workers.job.registry:Registry": "workers.job.registry:installed",
         "workers.job.step_process_pool:StepProcessPool": "api.wiring.providers:step_processes",
         "workers.job.step_spans:StepSpans": "workers.job.step_role:step_spans",

@@ -12,7 +12,7 @@ from api.wiring.core import Core
 from domain.job.aggregate import Job, RetryPolicy
 from domain.job.values import JobState, TaskPlan
 from projections.consumers.leases import shard_of
-from projections.job.queue import ActiveRun, QueuedRun, ReadyTask, TaskQueue
+from projections.job.queue import MOST, ActiveRun, QueuedRun, ReadyTask, TaskQueue
 from projections.job.view import SHARDS
 from tests.projections.job.jobs_made import AT_ONCE, THREE, accept, begin, commit, complete, fail, present, started, update
 from tests.projections.log.helpers import rows
@@ -38,15 +38,15 @@ async def alive(inner: Core, worker: str = WORKER, *, seconds: float = 60.0) -> 
     await inner.database.execute(statement, (worker, seconds))
 
 
-async def ready(queue: TaskQueue, shards: Collection[int] | None = None) -> list[QueuedRun]:
-    return [task.run for task in await queue.first(shards)]
+async def ready(queue: TaskQueue, shards: Collection[int] | None = None, *, limit: int = MOST) -> list[QueuedRun]:
+    return [task.run for task in await queue.first(shards, limit=limit)]
 
 
 class TestReady:
     async def test_a_ready_task_has_the_number_of_its_next_run(self, inner: Core) -> None:
         await started(inner, 1, client="studio")
         shard = shard_of("1", SHARDS)
-        assert await work(inner).first() == [ReadyTask(QueuedRun(1, 1, 1), False, shard, 5, 0.0, "studio", "")]
+        assert await work(inner).first() == [ReadyTask(QueuedRun(1, 1, 1), False, shard, 5, "studio", "")]
         await begin(inner, 1)
         assert await work(inner).first() == []
         await fail(inner, 1)
@@ -65,7 +65,7 @@ class TestReady:
         assert await ready(TaskQueue(inner.database, "windows_capture")) == [QueuedRun(1, 3, 1)]
         assert await ready(work(inner)) == [QueuedRun(1, 2, 1)]
 
-    async def test_only_of_the_shards_or_the_jobs_that_are_asked_for(self, inner: Core) -> None:
+    async def test_only_of_the_shards_that_are_asked_for(self, inner: Core) -> None:
         for number in range(1, 20):
             await started(inner, number)
         mine = {shard_of("7", SHARDS), shard_of("8", SHARDS)}
@@ -73,8 +73,13 @@ class TestReady:
         assert await ready(work(inner), mine) == expected
         assert await ready(work(inner), ALL) == await ready(work(inner)) == [QueuedRun(number, 1, 1) for number in range(1, 20)]
         assert await ready(work(inner), ()) == []
-        assert {task.run.job for task in await work(inner).of_jobs([3, 9, 99])} == {3, 9}
-        assert await work(inner).of_jobs([]) == []
+        assert await ready(work(inner), ALL, limit=2) == [QueuedRun(1, 1, 1), QueuedRun(2, 1, 1)]
+
+    async def test_only_of_other_clients(self, inner: Core) -> None:
+        for number, client, priority in ((1, "studio", 1), (2, "playout", 9), (3, "archive", 5)):
+            await started(inner, number, client=client, priority=priority)
+        assert [task.run.job for task in await work(inner).first_of_others("studio")] == [3, 2]
+        assert [task.run.job for task in await work(inner).first_of_others("archive", limit=1)] == [1]
 
     async def test_nothing_of_jobs_that_are_not_started(self, inner: Core) -> None:
         await accept(inner, 1)
@@ -85,21 +90,18 @@ class TestReady:
         await started(inner, 4)
         await begin(inner, 4)
         assert await work(inner).first() == []
-        assert await work(inner).of_jobs([1, 2, 3, 4]) == []
 
-    async def test_a_retry_says_when_it_is_due(self, inner: Core) -> None:
-        await started(inner, 1)
-        await begin(inner, 1)
-        await fail(inner, 1, retries=RetryPolicy(3, timedelta(hours=1)))
-        [task] = await work(inner).first()
-        assert task.run == QueuedRun(1, 1, 2)
-        assert 3500 < task.due_in <= 3600
+    async def test_a_retry_waits_until_it_is_due(self, inner: Core) -> None:
+        for number, delay in ((1, timedelta(hours=1)), (2, timedelta(0))):
+            await started(inner, number)
+            await begin(inner, number)
+            await fail(inner, number, retries=RetryPolicy(3, delay))
+        assert await ready(work(inner)) == [QueuedRun(2, 1, 2)]
 
     async def test_a_task_without_a_time_does_not_wait_for_the_clock_of_its_writer(self, inner: Core, clock: HandClock) -> None:
         clock.forward(hours=5)
         await started(inner, 1)
-        [task] = await work(inner).first()
-        assert task.due_in == 0.0
+        assert await ready(work(inner)) == [QueuedRun(1, 1, 1)]
 
 
 class TestPublishing:

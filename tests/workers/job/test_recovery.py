@@ -19,8 +19,8 @@ from projections.job.worker_lease import WorkerLease
 from tests.support.engine import Engine, once, plugins, process
 from workers.adapters.step_account import NAME
 from workers.adapters.system_account import system_account
+from workers.job.job_worker import JobWorker
 from workers.job.media_paths import JOBS, MediaPaths
-from workers.job.task_worker import TaskWorker
 from workers.job.workspaces import Workspaces
 
 Migrated = tuple[str, str | None]
@@ -127,10 +127,10 @@ async def test_the_next_task_is_not_lost_while_the_files_of_the_one_before_are_d
     engine: Engine, database_url: str, migrated: Migrated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The append that completes a task starts the next one."""
-    rescue, discard, rounds = TaskWorker._rescue, Workspaces.discard_runs, count()
+    rescue, discard, rounds = JobWorker._rescue, Workspaces.discard_runs, count()
     latest = 0
 
-    async def counted(worker: TaskWorker) -> None:
+    async def counted(worker: JobWorker) -> None:
         nonlocal latest
         await rescue(worker)
         latest = next(rounds)
@@ -145,7 +145,7 @@ async def test_the_next_task_is_not_lost_while_the_files_of_the_one_before_are_d
             await once(looked)
         await discard(files, run)
 
-    monkeypatch.setattr(TaskWorker, "_rescue", counted)
+    monkeypatch.setattr(JobWorker, "_rescue", counted)
     monkeypatch.setattr(Workspaces, "discard_runs", slowly)
     number = await engine.accept("chain")
     async with process(database_url, migrated[1], media_root=tmp_path, lease=LEASE):

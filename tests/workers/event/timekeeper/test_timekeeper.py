@@ -146,7 +146,7 @@ async def test_the_log_wakes_the_timekeeper(keeping: Keeping) -> None:
     log_watcher = LogWatcher(keeping.core.database)
     reader = log_reader(keeping.core, log_watcher)
     waker = OnlyWoken()
-    WakeupHub(reader, CHANGES_TIMES).follow(lambda _: waker.wake())
+    WakeupHub(reader, CHANGES_TIMES).add(waker)
     await log_watcher.start()
     await reader.start()
     async with keeping.timekeeper(waker=waker):
