@@ -105,6 +105,7 @@ class FlowConfiguration(Section):
     storage_url_public: _Base = None
     storage_url_private: _Base = None
     capture_on_stop: StrictBool = False
+    instant_vod: StrictBool = False
 
 
 class FlowDocument(Section):

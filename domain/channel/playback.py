@@ -73,12 +73,14 @@ class ChannelConfiguration:
 @dataclass(frozen=True, slots=True)
 class PlaybackFlow:
     """The on-demand playback settings of a flow, from its first flow configuration. `storage_url_public` is the external address
-    of the media root, `storage_url_private` the internal one. With `capture_on_stop` its Events are captured when they stop."""
+    of the media root, `storage_url_private` the internal one. With `capture_on_stop` its Events are captured when they stop, and
+    with `instant_vod` they can be watched on demand from then on."""
 
     streams: Sequence[StreamAddresses] = ()
     storage_url_public: str = ""
     storage_url_private: str = ""
     capture_on_stop: bool = False
+    instant_vod: bool = False
 
 
 def channel_configuration(text: str) -> ChannelConfiguration:
@@ -115,6 +117,7 @@ def flow_configuration(text: str) -> PlaybackFlow:
         _text(first.storage_url_public),
         _text(first.storage_url_private),
         first.capture_on_stop is True,
+        first.instant_vod is True,
     )
 
 

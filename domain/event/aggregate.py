@@ -13,7 +13,6 @@ from domain.event.checks import check_has_metadata, check_periods
 from domain.event.links import links_of
 from domain.event.values import (
     BEFORE_VOD,
-    CLIENT_TRIGGERS,
     COMPOSING,
     ENCODER_TRIGGERS,
     LIVE,
@@ -166,6 +165,29 @@ class MediaEvent(AggregateRoot):
         """Become private if the Event is still available until this time. The caller has checked that the time has come."""
         if available_until == self.details.auto_withdraw_at:
             self.change_state(at, PRIVATE_STATES[self.details.state], trigger=Trigger.SCHEDULE)
+
+    @decision
+    def show_recording_on_schedule(self, at: datetime, /, instant_vod_start: datetime, *, instant_vod_end: datetime | None) -> None:
+        """Become INSTANT_VOD if the stopped Event still waits for this time. The caller has checked that it has come."""
+        if instant_vod_start == self.details.auto_instant_vod_at and instant_vod_end == self.details.instant_vod_end:
+            self.change_state(at, EventState.INSTANT_VOD, trigger=Trigger.SCHEDULE)
+
+    @decision
+    def show_recording(self, at: datetime, /) -> None:
+        """Become INSTANT_VOD after a stop, as the flow requests. An Event with a time of its own for this waits for it."""
+        details = self.details
+        if details.state is EventState.STOPPED and not self.deleted and details.recorded_part and details.instant_vod_start is None:
+            self.change_state(at, EventState.INSTANT_VOD, trigger=Trigger.FLOW)
+
+    @decision
+    def hide_recording_on_schedule(self, at: datetime, /, instant_vod_end: datetime) -> None:
+        """End INSTANT_VOD if the Event still ends it at this time: as a backup while its film is being made, else for good. The
+        caller has checked that the time has come."""
+        if instant_vod_end == self.details.auto_instant_vod_end_at:
+            job = self.details.vod_job
+            making = job is not None and job.ended is None
+            state = EventState.INSTANT_VOD_BACKUP if making else EventState.INSTANT_VOD_DELETE
+            self.change_state(at, state, trigger=Trigger.SCHEDULE)
 
     @decision
     def force_stop(self, at: datetime, /) -> None:
@@ -421,8 +443,16 @@ class MediaEvent(AggregateRoot):
             self.change_mp4_state(at, Mp4State.GENERATING)
         if job.workflow is VodWorkflow.COMPOSE:
             self.change_state(at, EventState.COMPOSE_GENERATING, trigger=Trigger.COMPOSE)
+        elif self._shows_recording(job, at=at):
+            return
         elif self.details.state in BEFORE_VOD or self._is_given_a_film(job):
             self.change_state(at, EventState.VOD_INGESTING, trigger=Trigger.JOB)
+
+    def _shows_recording(self, job: VodJob, *, at: datetime) -> bool:
+        """Return True if the recorded stream is shown, or is about to be, while it is captured."""
+        start = self.details.auto_instant_vod_at
+        is_due = start is not None and start <= at
+        return job.workflow is VodWorkflow.CAPTURE and (is_due or self.details.state is EventState.INSTANT_VOD)
 
     def _is_given_a_film(self, job: VodJob) -> bool:
         """Return True if a client publishes its own film in place of a live stream that never took place."""
@@ -439,7 +469,9 @@ class MediaEvent(AggregateRoot):
             self.change_mp4_state(at, Mp4State.AVAILABLE if completed else Mp4State.FAILED)
         if job.workflow is VodWorkflow.COMPOSE:
             self._settle_composed(job, at=at)
-        elif self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING}:
+        elif self.details.state in BEFORE_VOD | {EventState.VOD_INGESTING} or (
+            completed and self.details.state is EventState.INSTANT_VOD
+        ):
             publish = self.details.auto_publish if job.publish is None else job.publish
             withheld = self.details.quality is not None and self.details.quality.withholds
             on_demand = EventState.VOD_PUBLIC if publish and not withheld else EventState.VOD_PRIVATE
@@ -526,20 +558,7 @@ class MediaEvent(AggregateRoot):
         begins = event.trigger is Trigger.OPERATOR and event.state in STREAMING and details.state not in STREAMING
         if details.scheduled_end is not None and (ended or (begins and details.scheduled_end <= event.timestamp)):
             details.ended_for = details.scheduled_end
-        self._settle_availability(event)
-
-    def _settle_availability(self, event: events.StateChanged) -> None:
-        """Remember which times of the availability window are over. A client's order that comes after a time takes precedence over
-        it: an Event that was made private stays private, and one that was made public stays public."""
-        details, at = self.details, event.timestamp
-        public, ordered = event.state in PRIVATE_STATES, event.trigger in CLIENT_TRIGGERS
-        published = public or (ordered and event.previous in PRIVATE_STATES and event.state in PUBLIC_STATES)
-        if published and details.available_from is not None and details.available_from <= at:
-            details.published_for = details.available_from
-        withdrawn = ordered if public else event.trigger is Trigger.SCHEDULE
-        if withdrawn and details.available_until is not None and details.available_until <= at:
-            details.withdrawn_for = details.available_until
-        details.public_since = (details.public_since or at) if public else None
+        details.settle_windows(event.state, event.previous, trigger=event.trigger, at=event.timestamp)
 
     def _when_registered(self, event: events.EventRegistered) -> None:
         self._open_window(event.facts())

@@ -12,6 +12,8 @@ from domain.event.values import COMPOSING, ON_AIR, WITH_METADATA, EventDetails, 
 
 _MOST_NAMED: Final = 5
 _BEFORE: Final = frozenset({EventState.PRE_LIVE})
+_RECORDED: Final = frozenset({EventState.INSTANT_VOD, EventState.INSTANT_VOD_BACKUP})
+"""The states in which an Event may have a recorded stream and no film."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def source_status(shown: Iterable[UUID], events: Mapping[UUID, EventDetails], *,
 
 def _has_film(details: EventDetails) -> bool:
     """Return True if the Event has a film. An Event on demand counts, because the job reports if its file is missing."""
-    return not _is_made(details) and (details.mp4_state is Mp4State.AVAILABLE or details.state in WITH_METADATA)
+    return not _is_made(details) and (details.mp4_state is Mp4State.AVAILABLE or details.state in WITH_METADATA - _RECORDED)
 
 
 def _is_pending(details: EventDetails, *, waited: bool, now: datetime) -> bool:

@@ -53,8 +53,9 @@ STREAMING = LIVE | {EventState.LIVE_STARTING}
 ON_AIR = STREAMING | {EventState.SUSPENDED, EventState.LIVE_STOPPING}
 """The states from which an Event is stopped."""
 ON_DEMAND = frozenset({EventState.VOD_PRIVATE, EventState.VOD_PUBLIC})
-BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD, EventState.PRE_VOD, EventState.VOD_ERROR})
-"""A job for video on demand changes these states, and VOD_INGESTING. Any other state stays as it is."""
+BEFORE_VOD = frozenset({EventState.STOPPED, EventState.INSTANT_VOD_BACKUP, EventState.PRE_VOD, EventState.VOD_ERROR})
+"""A job for video on demand changes these states, and VOD_INGESTING. It leaves INSTANT_VOD when its film is there. Any other state
+stays as it is."""
 
 PUBLIC_STATES: Mapping[EventState, EventState] = {
     EventState.LIVE_UNPUBLISHED: EventState.LIVE_PUBLISHED,
@@ -288,6 +289,10 @@ class EventDetails(Particulars, Capture):
     once for each."""
     withdrawn_for: datetime | None = None
     """The `available_until` at which the Event became private, or after which a client has made it public."""
+    instant_vod_for: datetime | None = None
+    """The `instant_vod_start` at which the Event could be watched on demand, or which was over when the Event was restored."""
+    instant_vod_ended_for: datetime | None = None
+    """The `instant_vod_end` at which that ended, or after which a client has set the state again."""
     public_since: datetime | None = None
     """The time since which the Event has been public without interruption; None if it is not public."""
     encoding: Encoding | None = None
@@ -342,13 +347,34 @@ class EventDetails(Particulars, Capture):
         return state if self.is_available(at) else PRIVATE_STATES.get(state, state)
 
     def count_as_done(self, *, until: datetime) -> None:
-        """Mark the scheduled start, publication and provisioning as done if their times have come by then."""
+        """Mark the scheduled start, publication, instant VOD and provisioning as done if their times have come by then."""
+        if self.instant_vod_start is not None and self.instant_vod_start <= until:
+            self.instant_vod_for = self.instant_vod_start
         if self.available_from is not None and self.available_from <= until:
             self.published_for = self.available_from
         if self.scheduled_start is not None and self.scheduled_start <= until:
             self.started_for = self.scheduled_start
         if self.scheduled_provision_at is not None and self.scheduled_provision_at <= until:
             self.provisioned_for = self.scheduled_provision_at
+
+    def settle_windows(self, state: EventState, previous: EventState, *, trigger: Trigger, at: datetime) -> None:
+        """Remember which times of the availability window and of instant VOD are over after a change of state. A client's order
+        that comes after a time takes precedence over it: an Event that was made private stays private, and one that was made
+        public stays public."""
+        public, ordered, scheduled = state in PRIVATE_STATES, trigger in CLIENT_TRIGGERS, trigger is Trigger.SCHEDULE
+        published = public or (ordered and previous in PRIVATE_STATES and state in PUBLIC_STATES)
+        if published and self.available_from is not None and self.available_from <= at:
+            self.published_for = self.available_from
+        withdrawn = ordered if public else scheduled
+        if withdrawn and self.available_until is not None and self.available_until <= at:
+            self.withdrawn_for = self.available_until
+        self.public_since = (self.public_since or at) if public else None
+        shown = state is EventState.INSTANT_VOD
+        if shown and self.instant_vod_start is not None and self.instant_vod_start <= at:
+            self.instant_vod_for = self.instant_vod_start
+        hidden = (shown and ordered) or (previous is EventState.INSTANT_VOD and scheduled)
+        if hidden and self.instant_vod_end is not None and self.instant_vod_end <= at:
+            self.instant_vod_ended_for = self.instant_vod_end
 
     @property
     def on_air_channel_id(self) -> UUID | None:
@@ -402,6 +428,37 @@ class EventDetails(Particulars, Capture):
         """The time at which the schedule makes the Event private; None if it does not. The time may have passed."""
         public = self.state in PRIVATE_STATES and self.date_deleted is None
         return self.available_until if public and self.available_until != self.withdrawn_for else None
+
+    @property
+    def recorded_part(self) -> tuple[datetime, datetime] | None:
+        """The part of the recorded stream that can be watched in the state INSTANT_VOD: from the start of the live stream, or its
+        later publication, to its end. None for an Event that was not live."""
+        start, end, published = self.actual_live_start, self.actual_live_end, self.published_start
+        if start is None or end is None:
+            return None
+        begin = published if published is not None and start < published < end else start
+        return (begin, end) if begin < end else None
+
+    @property
+    def auto_instant_vod_at(self) -> datetime | None:
+        """The time at which the stopped Event can be watched on demand from its recorded stream; None if it cannot. The time may
+        have passed, unlike `instant_vod_end`."""
+        start, end = self.instant_vod_start, self.instant_vod_end
+        stopped = self.state is EventState.STOPPED and self.date_deleted is None and self.recorded_part is not None
+        if not stopped or start is None or start == self.instant_vod_for:
+            return None
+        return None if end is not None and end <= start else start
+
+    @property
+    def auto_instant_vod_until(self) -> datetime | None:
+        """The time from which that is too late; None if there is no such time."""
+        return None if self.auto_instant_vod_at is None else self.instant_vod_end
+
+    @property
+    def auto_instant_vod_end_at(self) -> datetime | None:
+        """The time at which the recorded stream is not shown any more; None if it is not shown, or for ever."""
+        shown = self.state is EventState.INSTANT_VOD and self.date_deleted is None
+        return self.instant_vod_end if shown and self.instant_vod_end != self.instant_vod_ended_for else None
 
     @property
     def auto_provision_at(self) -> datetime | None:

@@ -42,6 +42,12 @@ class StreamPoint:
         return self.is_span and other.is_span and self.time_span < other.time_span
 
     @property
+    def seconds(self) -> float:
+        """The time from the start of the stream, in seconds; 0 for a time in UTC."""
+        hours, minutes, seconds = self.time_span.split(":")
+        return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+    @property
     def is_span(self) -> bool:
         return self.has_value and not self.is_absolute
 

@@ -1,5 +1,5 @@
-"""Queries of the timekeeper: Events to start, stop, publish or withdraw by the schedule, Events whose channel is free again,
-infrastructure to provision or terminate, and films of playlists to compose.
+"""Queries of the timekeeper: Events to start, stop, publish or withdraw by the schedule, recorded streams to show or hide, Events
+whose channel is free again, infrastructure to provision or terminate, and films of playlists to compose.
 
 The database's clock decides what is due, so that all timekeepers agree.
 """
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from projections.event.view import AUTO_PROVISION_WINDOW, AUTO_PUBLISH_WINDOW, AUTO_START_WINDOW
+from projections.event.view import AUTO_INSTANT_VOD_WINDOW, AUTO_PROVISION_WINDOW, AUTO_PUBLISH_WINDOW, AUTO_START_WINDOW
 from projections.kernel.database.arrays import texts
 from projections.kernel.database.database import Pool
 
@@ -24,6 +24,8 @@ TAKE: Final = "take"
 STOP: Final = "stop"
 PUBLISH: Final = "publish"
 WITHDRAW: Final = "withdraw"
+SHOW_RECORDING: Final = "show_recording"
+HIDE_RECORDING: Final = "hide_recording"
 PROVISION: Final = "provision"
 TERMINATE: Final = "terminate"
 COMPOSE: Final = "compose"
@@ -34,14 +36,23 @@ _TIMES: Final = {
     STOP: "auto_end_at",
     PUBLISH: "auto_publish_at",
     WITHDRAW: "auto_withdraw_at",
+    SHOW_RECORDING: "auto_instant_vod_at",
+    HIDE_RECORDING: "auto_instant_vod_end_at",
     PROVISION: "auto_provision_at",
     TERMINATE: "auto_terminate_at",
 }
-_WINDOWS: Final = {START: AUTO_START_WINDOW, PUBLISH: AUTO_PUBLISH_WINDOW, PROVISION: AUTO_PROVISION_WINDOW}
+_WINDOWS: Final = {
+    START: AUTO_START_WINDOW,
+    PUBLISH: AUTO_PUBLISH_WINDOW,
+    SHOW_RECORDING: AUTO_INSTANT_VOD_WINDOW,
+    PROVISION: AUTO_PROVISION_WINDOW,
+}
 """The windows of the actions that can be too late."""
-_ENDS: Final = {PUBLISH: "auto_publish_until"}
+_ENDS: Final = {PUBLISH: "auto_publish_until", SHOW_RECORDING: "auto_instant_vod_until"}
 """The ends that the actions must find unchanged; by default the scheduled end."""
-_NOT_BEFORE: Final = dict.fromkeys((PUBLISH, WITHDRAW), "coalesce((SELECT since FROM availability), '-infinity')")
+_NOT_BEFORE: Final = dict.fromkeys(
+    (PUBLISH, WITHDRAW, SHOW_RECORDING, HIDE_RECORDING), "coalesce((SELECT since FROM availability), '-infinity')"
+)
 """The times from which the schedule does the actions at all."""
 
 

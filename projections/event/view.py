@@ -29,6 +29,8 @@ SCHEDULE_ENDS = "coalesce(scheduled_end, 'infinity'::timestamptz)"
 """The end of an Event on its channel, as SQL. With it, an index of `USES_CHANNEL` leaves out Events that are over."""
 AUTO_PUBLISH_WINDOW = "tstzrange(auto_publish_at, auto_publish_until)"
 """The window in which an Event is to be made public, as SQL."""
+AUTO_INSTANT_VOD_WINDOW = "tstzrange(auto_instant_vod_at, auto_instant_vod_until)"
+"""The window in which the recorded stream of an Event is to be shown, as SQL."""
 AUTO_PROVISION_WINDOW = "tstzrange(auto_provision_at, auto_provision_until)"
 """The window in which an Event's infrastructure is to be provisioned, as SQL."""
 
@@ -59,7 +61,7 @@ def _shown(event: MediaEvent) -> bytes:
 
 EVENT_VIEW = View[MediaEvent](
     name="event_view",
-    version=9,
+    version=10,
     kinds=(MediaEvent.KIND,),
     columns=(
         Column("id", "uuid", lambda event: event.key, wire_type="text"),
@@ -92,6 +94,9 @@ EVENT_VIEW = View[MediaEvent](
         Column("auto_publish_at", "timestamptz", lambda event: event.details.auto_publish_at),
         Column("auto_publish_until", "timestamptz", lambda event: event.details.auto_publish_until),
         Column("auto_withdraw_at", "timestamptz", lambda event: event.details.auto_withdraw_at),
+        Column("auto_instant_vod_at", "timestamptz", lambda event: event.details.auto_instant_vod_at),
+        Column("auto_instant_vod_until", "timestamptz", lambda event: event.details.auto_instant_vod_until),
+        Column("auto_instant_vod_end_at", "timestamptz", lambda event: event.details.auto_instant_vod_end_at),
         Column("auto_provision_at", "timestamptz", lambda event: event.details.auto_provision_at),
         Column("auto_provision_until", "timestamptz", lambda event: event.details.auto_provision_until),
         Column("auto_terminate_at", "timestamptz", lambda event: event.details.auto_terminate_at),
@@ -129,6 +134,9 @@ EVENT_VIEW = View[MediaEvent](
         "auto_publish": "{table} (auto_publish_at) WHERE auto_publish_at IS NOT NULL",
         "auto_publish_window": f"{{table}} USING gist ({AUTO_PUBLISH_WINDOW}) WHERE auto_publish_at IS NOT NULL",
         "auto_withdraw": "{table} (auto_withdraw_at) WHERE auto_withdraw_at IS NOT NULL",
+        "auto_instant_vod": "{table} (auto_instant_vod_at) WHERE auto_instant_vod_at IS NOT NULL",
+        "auto_instant_vod_window": f"{{table}} USING gist ({AUTO_INSTANT_VOD_WINDOW}) WHERE auto_instant_vod_at IS NOT NULL",
+        "auto_instant_vod_end": "{table} (auto_instant_vod_end_at) WHERE auto_instant_vod_end_at IS NOT NULL",
         "auto_provision": "{table} (auto_provision_at) WHERE auto_provision_at IS NOT NULL",
         "auto_provision_window": f"{{table}} USING gist ({AUTO_PROVISION_WINDOW}) WHERE auto_provision_at IS NOT NULL",
         "auto_terminate": "{table} (auto_terminate_at) WHERE auto_terminate_at IS NOT NULL",

@@ -20,7 +20,7 @@ from typing import Final
 from uuid import UUID
 
 from domain.channel.points import watched_points
-from domain.event.values import COMPOSING, LIVE, EventState
+from domain.event.values import COMPOSING, LIVE, EventDetails, EventState
 from projections.event.view import STREAMING_STATES
 from projections.kernel.background_task import TRANSIENT, start_task
 from projections.kernel.database.arrays import texts
@@ -83,6 +83,12 @@ FROM event_view e
 JOIN record_view c ON c.kind = 'channel' AND c.id = coalesce(e.on_air_channel_id, e.channel_id)::text AND NOT c.deleted
 WHERE NOT e.deleted AND (e.state IN ({STREAMING_STATES}) OR e.on_air_channel_id IS NOT NULL)
 """
+_SHOWN: Final = f"""
+SELECT e.channel_id, c.version, e.document FROM event_view e
+JOIN record_view c ON c.kind = 'channel' AND c.id = e.channel_id::text AND NOT c.deleted
+WHERE NOT e.deleted AND e.state = {int(EventState.INSTANT_VOD)}
+    AND (e.document::jsonb->>'actual_live_end')::timestamptz > now() - make_interval(hours => %s)
+"""
 _SESSIONS: Final = "SELECT number FROM sessions WHERE kind = 'encoder' AND state = ANY(%s::text[])"
 _RECORDED: Final = """
 SELECT e.channel_id, c.version, e.state, (e.document::jsonb->'encoding'->>'session')::bigint FROM event_view e
@@ -111,8 +117,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    published: Mapping[str, float] = field(default_factory=dict)
-    """The published points, with the Unix time since which they have been."""
+    public: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    """The parts of the points that everyone may play, as begins and ends in Unix time. A stream that runs is the last."""
     sessions: frozenset[int] = frozenset()
     at: float = float("-inf")
 
@@ -135,10 +141,9 @@ class OwnPoints:
         self._recorded_at = float("-inf")
 
     async def public_parts(self, point: str) -> Sequence[tuple[float, float]]:
-        """Return the time since which the Event on the air at this point, or else a live Event of its channel, has been in the
-        state LIVE_PUBLISHED, with an infinite end."""
-        since = (await self._fresh(FRESH)).published.get(point)
-        return () if since is None else ((since, inf),)
+        """Return the recorded parts of Events in the state INSTANT_VOD, and the time since which the Event on the air at this
+        point, or else a live Event of its channel, has been in the state LIVE_PUBLISHED, with an infinite end."""
+        return (await self._fresh(FRESH)).public.get(point, ())
 
     async def runs(self, session: int) -> bool:
         """Return True if a session of an encoder that the product started has not ended, or if this is unknown."""
@@ -173,12 +178,14 @@ class OwnPoints:
         at = monotonic()
         try:
             async with asyncio.timeout(10 * _LONGEST):
-                published = await self._read_published()
+                public = await self._read_shown()
+                for name, since in (await self._read_published()).items():
+                    public.setdefault(name, []).append((since, inf))
                 numbers = await self._database.rows(_SESSIONS, (texts(list(UNFINISHED)),))
         except TRANSIENT:
             self._failing = True
             return
-        self._snapshot = _Snapshot(published, frozenset(number for (number,) in numbers), at)
+        self._snapshot = _Snapshot(public, frozenset(number for (number,) in numbers), at)
         self._failing = False
 
     async def _read_published(self) -> Mapping[str, float]:
@@ -194,6 +201,18 @@ class OwnPoints:
                 else:
                     others[name] = min(since, others.get(name, since))
         return {name: since for name, since in (others | on_air).items() if since < inf}
+
+    async def _read_shown(self) -> dict[str, list[tuple[float, float]]]:
+        """Return the recorded parts of Events whose recorded stream is shown, by point and in order."""
+        rows = await self._database.rows(_SHOWN, (self._hours + 1,))
+        names = await self._names({channel: version for channel, version, _ in rows})
+        shown: dict[str, list[tuple[float, float]]] = {}
+        for channel, _, document in rows:
+            if (part := EventDetails.model_validate_json(document).recorded_part) is not None:
+                begin, end = (moment.timestamp() for moment in part)
+                for name in names.get(channel, ()):
+                    shown.setdefault(name, []).append((begin, end))
+        return {name: sorted(parts) for name, parts in shown.items()}
 
     async def _names(self, versions: Mapping[UUID, int]) -> Mapping[UUID, frozenset[str]]:
         channel_points = await self._channels.of(versions)

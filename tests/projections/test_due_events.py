@@ -13,14 +13,16 @@ from api.wiring.core import Core
 from domain.event.aggregate import MediaEvent
 from domain.event.commands import AddOrUpdateEvent
 from domain.event.events import Rescheduled
-from domain.event.values import EventState
+from domain.event.values import EventState, Trigger
 from domain.kernel.command import Command
 from projections.event.due_events import (
     AT_ONCE,
     COMPOSE,
+    HIDE_RECORDING,
     MOST_COUNTED,
     PROVISION,
     PUBLISH,
+    SHOW_RECORDING,
     START,
     STOP,
     TAKE,
@@ -34,7 +36,7 @@ from tests.support.feeding import do, event
 START_AT, END_AT = NOON + timedelta(hours=1), NOON + timedelta(hours=3)
 TICK = timedelta(microseconds=1)
 LIVE = EventState.LIVE_PUBLISHED
-NONE = dict.fromkeys((START, STOP, PUBLISH, WITHDRAW, TAKE, PROVISION, TERMINATE, COMPOSE), 0)
+NONE = dict.fromkeys((START, STOP, PUBLISH, WITHDRAW, SHOW_RECORDING, HIDE_RECORDING, TAKE, PROVISION, TERMINATE, COMPOSE), 0)
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,36 @@ async def test_an_event_is_published_and_withdrawn_by_its_window(
     inner: Core, state: EventState, at: datetime, actions: list[str]
 ) -> None:
     key = await event(inner, 1, published_start=START_AT, published_end=END_AT, state=state)
-    found = await DueEvents(inner.database).due(at=at)
+    due_rows = await DueEvents(inner.database).due(at=at)
     times = {PUBLISH: START_AT, WITHDRAW: END_AT}
-    assert [(row.key, row.action, row.due) for row in found] == [(key, action, times[action]) for action in actions]
-    assert [row.end for row in found if row.action == PUBLISH] == [END_AT] * actions.count(PUBLISH)
+    assert [(row.key, row.action, row.due) for row in due_rows] == [(key, action, times[action]) for action in actions]
+    assert [row.end for row in due_rows if row.action == PUBLISH] == [END_AT] * actions.count(PUBLISH)
     assert await DueEvents(inner.database).counts(at=at) == {**NONE, **dict.fromkeys(actions, 1)}
     assert await DueEvents(inner.database).next_in(at=START_AT - TICK) == pytest.approx(
         TICK.total_seconds() if state is EventState.VOD_PRIVATE else (END_AT - START_AT + TICK).total_seconds()
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "at", "actions"),
+    [
+        (EventState.STOPPED, START_AT - TICK, []),
+        (EventState.STOPPED, START_AT, [SHOW_RECORDING]),
+        (EventState.STOPPED, END_AT, []),
+        (EventState.INSTANT_VOD, END_AT - TICK, []),
+        (EventState.INSTANT_VOD, END_AT, [HIDE_RECORDING]),
+    ],
+)
+async def test_a_recorded_stream_is_shown_and_hidden_at_its_times(
+    inner: Core, clock: HandClock, state: EventState, at: datetime, actions: list[str]
+) -> None:
+    key = await event(inner, 1, instant_vod_start=START_AT, instant_vod_end=END_AT, state=LIVE)
+    clock.forward(minutes=1)
+    for following in dict.fromkeys((EventState.STOPPED, state)):
+        await do(inner, MediaEvent.change_state.on(key, following, trigger=Trigger.OPERATOR))
+    due_rows = await DueEvents(inner.database).due(at=at)
+    times = {SHOW_RECORDING: START_AT, HIDE_RECORDING: END_AT}
+    assert [(row.key, row.action, row.due) for row in due_rows] == [(key, action, times[action]) for action in actions]
 
 
 @pytest.mark.parametrize("state", [EventState.VOD_PRIVATE, EventState.VOD_PUBLIC])

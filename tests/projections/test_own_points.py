@@ -4,7 +4,7 @@ does not answer; and the actors that have ordered an encoder."""
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
 from uuid import UUID
@@ -19,9 +19,10 @@ from projections.publishing_point.own_points import LostRecordings, OwnPoints, S
 from projections.publishing_point.points import ChannelPointsReader, Orderers
 from projections.record.queries import RecordQueries
 from tests.support.application import introduce
+from tests.support.clock import HandClock
 
 OWN = "http://own.test/origin/live/"
-PRE_LIVE, LIVE_UNPUBLISHED, LIVE_PUBLISHED, STOPPED = 0, 1, 2, 4
+LIVE_UNPUBLISHED, LIVE_PUBLISHED, STOPPED, INSTANT_VOD, INSTANT_VOD_BACKUP = 1, 2, 4, 5, 6
 
 
 def named(url: str) -> str | None:
@@ -90,6 +91,20 @@ async def test_a_point_is_public_since_its_event_was_published(studio: Studio) -
     shown = (await studio.http.get(f"/api/event/{event}")).json()
     [(since, until)] = await studio.points.public_parts("news")
     assert (iso(datetime.fromtimestamp(since, UTC)), until) == (shown["publishedStart"], inf)
+
+
+async def test_the_recorded_stream_of_instant_vod_is_public_between_its_times(studio: Studio, clock: HandClock) -> None:
+    clock.now = datetime.now(UTC) - timedelta(hours=1)  # the database compares with its own clock
+    channel = await studio.channel(f"{OWN}news")
+    event = await studio.event(channel, LIVE_PUBLISHED)
+    clock.forward(minutes=50)
+    for state, parts in ((STOPPED, 0), (INSTANT_VOD, 1), (INSTANT_VOD_BACKUP, 0), (INSTANT_VOD, 1)):
+        shown = (await studio.http.post("/api/event/", json={"id": event, "EventState": state})).raise_for_status().json()
+        public = await studio.points.public_parts("news")
+        times = [tuple(iso(datetime.fromtimestamp(time, UTC)) for time in part) for part in public]
+        assert times == [(shown["actualLiveStart"], shown["actualLiveEnd"])] * parts
+    await studio.event(channel, LIVE_PUBLISHED)
+    assert [end for _, end in await studio.points.public_parts("news")][1:] == [inf]
 
 
 async def test_a_name_at_another_address_is_another_point(studio: Studio) -> None:

@@ -1,5 +1,6 @@
-"""The timekeeper: starts and stops Events, makes them public and private, gives them channels that are free again, has their
-infrastructure provisioned and terminated, and has films of their playlists made, when the schedule says so. See ADR 0052.
+"""The timekeeper: starts and stops Events, makes them public and private, shows and hides their recorded streams, gives them
+channels that are free again, has their infrastructure provisioned and terminated, and has films of their playlists made, when the
+schedule says so. See ADR 0052.
 
 It sleeps until the next Event is due, until the log announces a change, or for a second at most. One member is active and the
 others stand by: if two were active at once, both would find the same Events, and each would still be started once only. If
@@ -28,8 +29,10 @@ from projections.consumers.leases import ShardLeases
 from projections.event.due_events import (
     AT_ONCE,
     COMPOSE,
+    HIDE_RECORDING,
     PROVISION,
     PUBLISH,
+    SHOW_RECORDING,
     START,
     STOP,
     TAKE,
@@ -50,6 +53,8 @@ CHANGES_TIMES: Final = frozenset(
         events.Rescheduled,
         events.AutomationChanged,
         events.PublicationWindowChanged,
+        events.InstantVodWindowChanged,
+        events.ForceStopped,
         events.QualityMeasured,
         events.ProvisioningPlanChanged,
         events.ProvisionStateChanged,
@@ -168,6 +173,11 @@ class Timekeeper(LeasedWorker):
             await self._executor.execute(publish, invocation=invocation)
         elif due_event.action == WITHDRAW:
             await self._executor.execute(MediaEvent.withdraw_on_schedule.on(key, due), invocation=invocation)
+        elif due_event.action == SHOW_RECORDING:
+            show = MediaEvent.show_recording_on_schedule.on(key, due, instant_vod_end=due_event.end)
+            await self._executor.execute(show, invocation=invocation)
+        elif due_event.action == HIDE_RECORDING:
+            await self._executor.execute(MediaEvent.hide_recording_on_schedule.on(key, due), invocation=invocation)
         elif due_event.action == TAKE:
             await self._executor.execute(MediaEvent.take_channel.on(key), invocation=invocation)
         elif due_event.action == PROVISION:

@@ -143,7 +143,4 @@ _FIELDS: Final = {
 
 
 def _unix(point: StreamPoint, start: float) -> float:
-    if point.date_time is not None:
-        return point.date_time.timestamp()
-    hours, minutes, seconds = point.time_span.split(":")
-    return start + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    return point.date_time.timestamp() if point.date_time is not None else start + point.seconds

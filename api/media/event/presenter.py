@@ -138,6 +138,7 @@ class EventPresenter:
                 max_bitrate=details.max_bitrate,
                 min_bitrate=details.min_bitrate,
                 vod_drm=details.vod_drm,
+                recorded_part=details.recorded_part,
             ),
             channel=channel,
             flow=flow_configuration(flow_record.details.configuration_json) if flow_record else None,

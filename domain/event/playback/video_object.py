@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from html import escape
 from typing import Final
 from urllib.parse import quote
@@ -135,6 +135,8 @@ class PlayableEvent:
     max_bitrate: int | None = None
     min_bitrate: int | None = None
     vod_drm: bool = False
+    recorded_part: tuple[datetime, datetime] | None = None
+    """The times of the recorded stream that plays in the state INSTANT_VOD."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ def video(
         live_urls=state_urls if event.state in LIVE else (),
         current_state_urls=current,
         live_playout_profile_urls=profiles,
-        vod_urls=state_urls if event.state in FILM else (),
+        vod_urls=state_urls if event.state in FILM or event.state == EventState.INSTANT_VOD else (),
         remix_urls=state_urls if event.state in REMIX else (),
         archiver_urls=state_urls if event.state in ARCHIVER else (),
         archiver_capture_publishing_point_urls=(),
@@ -258,9 +260,10 @@ def video(
 def _state_urls(
     event: PlayableEvent, *, channel: ChannelConfiguration, flow: PlaybackFlow, request: PlaybackRequest
 ) -> tuple[StreamUrl, ...]:
-    if event.state in LIVE:
+    if event.state in LIVE or (event.state == EventState.INSTANT_VOD and event.recorded_part is not None):
         indexed = ((encoder.index, stream) for encoder in channel.encoders for stream in encoder.streams)
-        return _stream_urls(event, indexed, request=request) if _shows_live(event, request) else ()
+        shown = event.state == EventState.INSTANT_VOD or _shows_live(event, request)
+        return _stream_urls(event, indexed, request=request) if shown else ()
     if event.state in FILM | REMIX | ARCHIVER:
         return _stream_urls(event, ((0, stream) for stream in flow.streams), request=request)
     return ()
@@ -302,14 +305,16 @@ def _stream_urls(
 
 def _filled(stream: StreamAddresses, place: StreamPlace, event: PlayableEvent, content: str) -> str:
     url = of_content(stream.urls[place], content)
-    return url if event.state in LIVE else of_packaging(url, packaging(stream.protocol, vod_drm=event.vod_drm))
+    streamed = event.state in LIVE or event.state == EventState.INSTANT_VOD
+    return url if streamed else of_packaging(url, packaging(stream.protocol, vod_drm=event.vod_drm))
 
 
 def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str]:
     """Return the query parameters, named as Unified Origin names them.
 
     Live URLs get the DVR window and the bitrates of the Event. All URLs get `vbegin`, `vend` and the audio-only filter. `vbegin`
-    and `vend` are a time in UTC or a time from the start, and can be used alone; Unified Origin's `t=start-end` cannot.
+    and `vend` are a time in UTC or a time from the start, and can be used alone; Unified Origin's `t=start-end` cannot. A recorded
+    stream always gets both, as times in UTC.
     """
     limits = {
         "dvr_window_length": event.dvr_length,
@@ -317,17 +322,31 @@ def _parameters(event: PlayableEvent, request: PlaybackRequest) -> dict[str, str
         "min_bitrate": event.min_bitrate,
     }
     points = {"vbegin": request.stream_time.in_point, "vend": request.stream_time.out_point}
+    times = {name: _point(point) for name, point in points.items() if point.has_value}
+    if event.state == EventState.INSTANT_VOD and event.recorded_part is not None:
+        begin, end = event.recorded_part
+        times = {
+            "vbegin": _iso(max(_moment(points["vbegin"], begin) or begin, begin)),
+            "vend": _iso(min(_moment(points["vend"], begin) or end, end)),
+        }
     return {
         **{name: str(limit) for name, limit in limits.items() if limit and event.state in LIVE},
-        **{name: _point(point) for name, point in points.items() if point.has_value},
+        **times,
         **(AUDIO_ONLY if request.audio_only else {}),
     }
 
 
 def _point(point: StreamPoint) -> str:
-    if point.date_time is None:
-        return point.time_span
-    return point.date_time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return point.time_span if point.date_time is None else _iso(point.date_time)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _moment(point: StreamPoint, start: datetime) -> datetime | None:
+    """Return the time of a point of a stream that began at `start`; None without a point."""
+    return point.date_time or (start + timedelta(seconds=point.seconds) if point.has_value else None)
 
 
 def _of_profile(profiles: Mapping[str, Sequence[StreamUrl]], profile_id: UUID | None) -> Sequence[StreamUrl]:

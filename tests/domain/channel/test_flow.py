@@ -36,7 +36,7 @@ REQUIRED = [
 ]
 OPTIONAL = [
     (*ENGINE, "callbackUrls"),
-    *((*FIRST, key) for key in ("storageUrlPublic", "storageUrlPrivate", "captureOnStop")),
+    *((*FIRST, key) for key in ("storageUrlPublic", "storageUrlPrivate", "captureOnStop", "instantVod")),
     *((*OUTPUT, key) for key in ("vodCdnSecondaryUrl", "vodOriginSecondaryUrl", "vodPrivateUrl")),
     *((*point, "srvaApiKey") for point in (PRIMARY, SECONDARY)),
 ]
@@ -188,8 +188,9 @@ def test_nothing_is_read_from_a_text_that_is_no_flow_configuration(text: str) ->
             read(text)
 
 
+@pytest.mark.parametrize("flag", ["captureOnStop", "instantVod"])
 @pytest.mark.parametrize("value", [None, 1, "true", []])
-def test_capture_on_stop_is_true_or_false(value: object) -> None:
-    place = (*FIRST, "captureOnStop")
+def test_a_flag_is_true_or_false(value: object, flag: str) -> None:
+    place = (*FIRST, flag)
     assert [path for path, _ in faults(FlowDocument, given(place, value))] == [field(place)]
     assert faults(FlowDocument, given(place, True)) == []

@@ -31,6 +31,7 @@ FLOW: Final[dict[str, Any]] = {
             "outputUrls": [STREAM],
             "storageUrlPublic": "http://storage",
             "captureOnStop": True,
+            "instantVod": False,
             "storageUrlPrivate": "http://storage.inside",
         }
     ]

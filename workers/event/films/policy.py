@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 from uuid import UUID
 
-from domain.channel.playback import flow_configuration
+from domain.channel.playback import PlaybackFlow, flow_configuration
 from domain.composition.aggregate import Composition
 from domain.composition.events import SourcesAwaited
 from domain.composition.handlers import CompositionHandlers
@@ -22,7 +22,7 @@ from domain.kernel.clock import iso
 from domain.kernel.errors import Conflict, DomainError, Malformed
 from domain.kernel.event import DomainEvent
 from domain.kernel.mapper import EventMapper
-from domain.kernel.ports import Invocation, ServiceNotes
+from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.kernel.stream_name import StreamName
 from domain.record.kinds.flow import Flow
 from domain.record.ports import RecordLookup
@@ -31,41 +31,48 @@ from projections.log.reader import LoggedEvent
 from projections.log.streams import Streams
 from workers.kernel.order_handler import OrderHandler
 
-# Captures of Events that have stopped, which `captureOnStop` of a flow requests. See docs/reference/api/flows.md.
+# Recorded streams and captures of Events that have stopped, which `instantVod` and `captureOnStop` of a flow request. See
+# docs/reference/api/flows.md.
 
 _CLIENT: Final = "system"
 
 
 class StopCaptures:
-    """Submits the capture of a stop, once: the end of the captured time identifies the stop."""
+    """Follows a stop as the flow of the Event requests: shows the recorded stream, and submits its capture once. The end of the
+    captured time identifies the stop."""
 
-    def __init__(self, events: EventLookup, records: RecordLookup, *, jobs: JobHandlers, notes: ServiceNotes) -> None:
+    def __init__(
+        self, events: EventLookup, records: RecordLookup, *, executor: Executor, jobs: JobHandlers, notes: ServiceNotes
+    ) -> None:
+        self._executor = executor
         self._events = events
         self._records = records
         self._jobs = jobs
         self._notes = notes
 
     async def capture(self, event_id: UUID, *, invocation: Invocation) -> None:
-        """Capture the Event after its last stop, if its flow requests that. An Event that is live again is captured at its next
-        stop."""
-        if not await self._is_due(event_id):
+        """Show the recorded stream of the Event and capture it after its last stop, if its flow requests that. An Event that is
+        live again is captured at its next stop."""
+        flow = await self._flow_of_stopped(event_id)
+        if flow is not None and flow.instant_vod:  # first: a capture leaves the state INSTANT_VOD as it is
+            await self._executor.execute(MediaEvent.show_recording.on(event_id), invocation=invocation)
+        if flow is None or not flow.capture_on_stop:
             return
         job = NewJob(client=_CLIENT, workflow=VodWorkflow.CAPTURE.value, parameters={"content_id": str(event_id)})
         try:
             await self._jobs.submit_job(job, invocation=invocation)
         except DomainError as refusal:
-            if isinstance(refusal, Conflict) and not await self._is_due(event_id):
+            if isinstance(refusal, Conflict) and await self._flow_of_stopped(event_id) is None:
                 return  # another process has submitted it
             message = f"the flow asks for a capture of the Event when it stops, and there is none: {_reason(refusal)}"
             await self._notes.warn(message, subject=str(event_id))
 
-    async def _is_due(self, event_id: UUID) -> bool:
+    async def _flow_of_stopped(self, event_id: UUID) -> PlaybackFlow | None:
+        """Return the flow of an Event that has stopped and was not captured up to its end."""
         event = await self._events.by_id(event_id)
-        return event is not None and _is_open(event.details) and await self._is_asked_for(event.details.flow_id)
-
-    async def _is_asked_for(self, flow_id: UUID | None) -> bool:
+        flow_id = event.details.flow_id if event is not None and _is_open(event.details) else None
         flow = None if flow_id is None else await self._records.find(Flow, flow_id)
-        return flow is not None and flow_configuration(flow.details.configuration_json).capture_on_stop
+        return None if flow is None else flow_configuration(flow.details.configuration_json)
 
 
 def _is_open(details: EventDetails) -> bool:

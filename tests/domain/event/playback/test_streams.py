@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -61,6 +62,32 @@ def test_the_state_fills_its_own_array_and_the_current_urls(state: int, filled: 
     assert [name for name in ARRAYS if getattr(answer, name)] == ([filled] if filled else [])
     assert answer.current_state_urls == (getattr(answer, filled) if filled else ())
     assert answer.archiver_capture_publishing_point_urls == ()
+
+
+RECORDED = (datetime(2031, 1, 2, 20, tzinfo=UTC), datetime(2031, 1, 2, 22, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("asked", "times"),
+    [
+        ((None, None), ("20:00:00", "22:00:00")),
+        (("00:10:00", "00:20:00.500"), ("20:10:00", "20:20:00.500")),
+        (("2031-01-02T21:00:00Z", None), ("21:00:00", "22:00:00")),
+        (("2031-01-02T19:00:00Z", "2031-01-02T23:00:00Z"), ("20:00:00", "22:00:00")),
+    ],
+)
+def test_a_recorded_stream_plays_between_its_times(asked: tuple[str | None, str | None], times: tuple[str, str]) -> None:
+    answer = play(5, event={"recorded_part": RECORDED, "dvr_length": 30}, stream_time=requested_stream_time(*asked))
+    assert (answer.live_urls, answer.current_state_urls) == ((), answer.vod_urls)
+    begin, end = (time if "." in time else f"{time}.000" for time in times)
+    assert {url.url.partition("?")[2] for url in answer.vod_urls} == {f"vbegin=2031-01-02T{begin}Z&vend=2031-01-02T{end}Z"}
+    assert [url.source.name for url in answer.vod_urls] == [url.source.name for url in play(2).live_urls]
+
+
+@pytest.mark.parametrize("state", [5, 6, 7])
+def test_an_event_that_was_not_live_or_is_over_has_no_recorded_stream(state: int) -> None:
+    answer = play(state, event={} if state == 5 else {"recorded_part": RECORDED})
+    assert (answer.vod_urls, answer.live_urls, answer.current_state_urls) == ((), (), ())
 
 
 def test_an_unpublished_stream_is_shown_only_with_view_unpublished() -> None:

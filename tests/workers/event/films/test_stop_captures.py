@@ -26,7 +26,7 @@ from tests.support.clock import HandClock
 from tests.support.feeding import configured, do, record
 from tests.workers.event.films.following import fed, followed, jobs_of, worker
 
-MAIN, CAPTURED, PLAIN, EVENT = UUID(int=101), UUID(int=201), UUID(int=202), UUID(int=1)
+MAIN, CAPTURED, PLAIN, SHOWN, EVENT = UUID(int=101), UUID(int=201), UUID(int=202), UUID(int=203), UUID(int=1)
 ORIGIN = "https://origin.test/live/a.m3u8"
 
 
@@ -35,7 +35,8 @@ async def inner(inner: Core) -> Core:
     stream = {"streamProtocol": "HLS", "liveOriginPrimaryUrl": ORIGIN}
     await record(inner, Channel, MAIN.int, **configured("main", json.dumps({"encoders": [{"outputUrls": [stream]}]})))
     first = FLOW["flows"][0]
-    for key, more in ((CAPTURED, {"captureOnStop": True}), (PLAIN, {"captureOnStop": False})):
+    both = {"captureOnStop": True, "instantVod": True}
+    for key, more in ((CAPTURED, {"captureOnStop": True}), (PLAIN, {"captureOnStop": False}), (SHOWN, both)):
         await record(inner, Flow, key.int, **configured(f"flow {key.int}", json.dumps({"flows": [{**first, **more}]})))
     return inner
 
@@ -77,6 +78,17 @@ async def test_an_event_is_captured_when_it_stops(inner: Core, clock: HandClock,
     assert capture["sources"] == [ORIGIN]
     assert (capture["start"], capture["end"]) == (_text(end), _text(stopped))
     assert rows(inner.database.conninfo, "SELECT state FROM event_view WHERE id = %s", EVENT) == [(int(EventState.VOD_INGESTING),)]
+    assert notes(inner) == []
+
+
+async def test_the_recorded_stream_is_shown_while_it_is_captured(inner: Core, clock: HandClock) -> None:
+    await live(inner, flow_id=SHOWN)
+    clock.forward(hours=1)
+    await stop(inner)
+    for _ in range(2):
+        await followed(inner)
+        shown = rows(inner.database.conninfo, "SELECT state FROM event_view WHERE id = %s", EVENT)
+        assert (shown, len(captures(inner))) == ([(int(EventState.INSTANT_VOD),)], 1)
     assert notes(inner) == []
 
 

@@ -84,6 +84,20 @@ async def test_it_publishes_and_withdraws_by_the_availability_window(keeping: Ke
     assert len(keeping.scheduled()) == 5
 
 
+async def test_it_shows_and_hides_the_recorded_stream(keeping: Keeping) -> None:
+    """The recording of 1 is shown at the stop, because its time has come, and hidden two seconds later."""
+    await keeping.plan(1, state=UNPUBLISHED, instant_vod_start=keeping.seconds(-HOUR), instant_vod_end=keeping.seconds(4))
+    await keeping.plan(2, state=UNPUBLISHED, instant_vod_start=keeping.seconds(HOUR))
+    keeping.clock.forward(seconds=1)
+    async with keeping.timekeeper():
+        await keeping.stop(1)
+        await keeping.stop(2)
+        await keeping.reached(EventState.INSTANT_VOD, 1)
+        await keeping.reached(EventState.INSTANT_VOD_DELETE, 1)
+    assert keeping.in_state(STOPPED) == [2]
+    assert keeping.scheduled() == [(1, EventState.INSTANT_VOD), (1, EventState.INSTANT_VOD_DELETE)]
+
+
 async def test_it_starts_at_its_time_and_stops_at_its_time(keeping: Keeping) -> None:
     async with keeping.timekeeper():
         await keeping.plan(1, start=4, end=8)
