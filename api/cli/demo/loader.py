@@ -21,7 +21,7 @@ from api.cli.run.core import open_core
 from api.cli.shell import confirm
 from api.cli.terminal_text import printable
 from api.kernel.api_keys import new_api_key
-from api.wiring.catalogue import RECORDS
+from api.wiring.assembly import services_of
 from api.wiring.core import Core
 from api.wiring.origin import base_url
 from api.wiring.settings import Settings
@@ -157,8 +157,8 @@ async def is_loaded(settings: Settings) -> bool:
 
 async def _present(wired: Core) -> str:
     """Describe the records of the installation in words."""
-    records = RecordQueries(wired.database, RECORDS)
-    events = await EventQueries(wired.database).page(EventFilter())
+    services = services_of(wired)
+    records, events = services.get(RecordQueries), await services.get(EventQueries).page(EventFilter())
     counts = [("Events", events.total)]
     for noun, kind in (("rooms", Room), ("channels", Channel), ("webhooks", Webhook), ("destinations", Destination)):
         counts.append((noun, len(await records.all(kind))))

@@ -13,6 +13,8 @@ from api.cli.output import print_document
 from api.cli.remote.jobs import job_state, progress_text
 from api.cli.run.core import open_core
 from api.cli.terminal_text import aligned, printable
+from api.wiring.assembly import services_of
+from api.wiring.container import Container
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
 from domain.asset.times import from_start, written
@@ -27,12 +29,11 @@ from projections.composition.queries import CompositionQueries
 from projections.event.queries import EventQueries
 from projections.job.board import BoardQueries, TaskProgress
 from projections.job.queries import JobQueries, JobRow
-from projections.kernel.database.database import Database
 
 
 async def print_playlist(settings: Settings, event: UUID, *, form: str) -> None:
     async with open_core(settings) as wired:
-        playlist = await _Playlist.of(wired.database, event)
+        playlist = await _Playlist.of(services_of(wired), event)
     print_document(playlist.document(), lambda _: "\n".join(playlist.lines()), form=form)
 
 
@@ -59,15 +60,15 @@ class _Playlist:
         self._whole = whole_length(self._entries)
 
     @classmethod
-    async def of(cls, database: Database, event_id: UUID) -> _Playlist:
-        events = EventQueries(database)
-        event, row = await events.by_id(event_id), await CompositionQueries(database).of_event(event_id)
+    async def of(cls, services: Container, event_id: UUID) -> _Playlist:
+        events = services.get(EventQueries)
+        event, row = await events.by_id(event_id), await services.get(CompositionQueries).of_event(event_id)
         if event is None or row is None:
             raise StartError(f"the Event {event_id} does not exist or has no playlist")
         keys = {key for item in row.playlist.items if (key := event_of(item)) is not None}
         sources = {source.id: source for source in await asyncio.gather(*map(events.by_id, keys)) if source is not None}
-        job = None if row.job is None else await JobQueries(database).by_id(row.job)
-        tasks = await BoardQueries(database).tasks([row.job]) if row.job is not None else ()
+        job = None if row.job is None else await services.get(JobQueries).by_id(row.job)
+        tasks = await services.get(BoardQueries).tasks([row.job]) if row.job is not None else ()
         return cls(event, row, sources=sources, job=job, tasks=tasks)
 
     def lines(self) -> Iterator[str]:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from socket import gethostname
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -19,7 +18,7 @@ from api.cli.remote.contexts import local_api
 from api.cli.remote.rest_api import ApiError
 from api.cli.run.core import open_core
 from api.cli.shell import confirm
-from api.wiring.catalogue import RECORDS
+from api.wiring.assembly import services_of
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from domain.event.changes import EventChanges, TagName
@@ -28,10 +27,7 @@ from domain.kernel.ports import Invocation
 from domain.record.handlers import RecordHandlers
 from domain.record.kinds.room import Room
 from domain.webhook.aggregate import Webhook
-from projections.custom_property.queries import PropertyQueries
 from projections.event.queries import EventQueries
-from projections.log_store.log_store import Logbook
-from projections.record.history import RecordHistory
 from projections.record.queries import RecordQueries
 
 _CONCURRENT = 64
@@ -39,14 +35,14 @@ _CONCURRENT = 64
 
 async def load_sample(settings: Settings, count: int, *, around: datetime | None, yes: bool) -> None:
     async with open_core(settings) as wired:
-        webhooks = await RecordQueries(wired.database, RECORDS).all(Webhook, without_parent=True)
+        webhooks = await services_of(wired).get(RecordQueries).all(Webhook, without_parent=True)
         if active := sum(row.details.disabled_at is None for row in webhooks):
             confirm(yes, f"send notifications of {count} Events to {active} webhooks")
         started = time.perf_counter()
         rooms, events = sample_rooms(), list(sample_events(count, first_day=first_day(around)))
         with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as progress:
             task = progress.add_task("loading", total=len(rooms) + len(events))
-            loader = _Loader(wired, lambda: progress.advance(task))
+            loader = _Loader(wired, settings, done=lambda: progress.advance(task))
             await loader.all(loader.room(room.id, room.values) for room in rooms)
             await loader.all(loader.event(event) for event in events)
         seconds = time.perf_counter() - started
@@ -77,14 +73,12 @@ def remove_sample(count: int) -> int:
 class _Loader:
     """Calls the handlers, up to 64 at a time: appends that wait together share one commit."""
 
-    def __init__(self, wired: Core, done: Callable[[], None]) -> None:
-        self._wired = wired
+    def __init__(self, wired: Core, settings: Settings, *, done: Callable[[], None]) -> None:
         self._done = done
-        records, logbook = RecordQueries(wired.database, RECORDS), Logbook(wired.database, wired.clock, machine=gethostname())
-        history = RecordHistory(wired.streams, records, properties=PropertyQueries(wired.database))
-        self._rooms = RecordHandlers(wired.executor, history.at(None))
-        self._present = EventQueries(wired.database)
-        self._events = EventHandlers(wired.executor, records, events=self._present, notes=logbook)
+        services = services_of(wired, settings)
+        self._rooms = services.get(RecordHandlers)
+        self._present = services.get(EventQueries)
+        self._events = services.get(EventHandlers)
 
     async def all(self, loads: Iterable[Awaitable[None]]) -> None:
         limit = asyncio.Semaphore(_CONCURRENT)

@@ -11,7 +11,7 @@ from api.cli import shell
 from api.cli.output import Document, Kind, TableColumn, field, print_list
 from api.cli.run.core import open_core
 from api.cli.shell import confirm
-from api.wiring.catalogue import RECORDS
+from api.wiring.assembly import services_of
 from api.wiring.core import Core
 from api.wiring.settings import Settings
 from api.wiring.startup import StartError
@@ -48,11 +48,12 @@ async def stop_session(settings: Settings, target: str, *, yes: bool) -> None:
 
 async def _on_air(wired: Core, target: str) -> EventRow:
     """Return the Event with this id, or the Event that is on the air on the channel with this id or name."""
-    events = EventQueries(wired.database)
+    services = services_of(wired)
+    events = services.get(EventQueries)
     try:
         key = UUID(target)
     except ValueError:
-        records = await RecordQueries(wired.database, RECORDS).all(Channel)
+        records = await services.get(RecordQueries).all(Channel)
         named = [UUID(row.id) for row in records if row.details.name == target]
     else:
         if (event := await events.by_id(key)) is not None:
