@@ -26,9 +26,9 @@ def _instant(value: Any) -> datetime:
     if isinstance(value, datetime):
         moment = value
     elif isinstance(value, str) and len(value) <= 64:
+        if len(value) == _AS_SHOWN and value[10] == "T" and value[19] == "." and value[23] == "Z" and (shown := _as_shown(value)):
+            return shown
         moment = _parse_instant(value)
-        if moment.tzinfo is UTC and len(value) == _AS_SHOWN and moment.microsecond % 1000 == 0:
-            return moment  # the usual case: the form of responses, to the millisecond
     else:
         raise _no_instant()
     try:
@@ -36,6 +36,14 @@ def _instant(value: Any) -> datetime:
     except OverflowError:
         raise PydanticCustomError("instant", "must be in the years 1 to 9999, in UTC") from None
     return to_milliseconds(moment)
+
+
+def _as_shown(text: str) -> datetime | None:
+    """Parse the form of responses, which is the usual one: UTC, to the millisecond. Return None for another form."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _parse_instant(text: str) -> datetime:

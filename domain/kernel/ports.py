@@ -94,6 +94,8 @@ class Outcome(Generic[R_co]):
     """The aggregates as they were before, None for new ones. Empty for a repeated request."""
     linked: Mapping[Link, Any] = field(default_factory=dict)
     """The records that the plan was made with, which a response need not read again. Empty for a repeated request."""
+    rows: Sequence[Any] = ()
+    """The rows of views that were written, from which a response can be made. Empty for a repeated request."""
     as_of: int | None = None
     recorded: bool = False
     """True if the idempotency key is already stored."""

@@ -3,12 +3,12 @@ reads of linked records, so that a list of Events is written and not built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from enum import IntEnum
 from functools import lru_cache
 from json.encoder import encode_basestring
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from pydantic_core import from_json, to_json
@@ -105,8 +105,16 @@ others; a row of such a build has null in its place.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ShownEvent:
+def _names(kind: type[IntEnum]) -> Sequence[str]:
+    """Return the names of the members as JSON, by their numbers. A sequence finds them without a call of Python's `hash`."""
+    return [f'"{kind(number).name}"' if number in kind.__members__.values() else "" for number in range(max(kind) + 1)]
+
+
+_STATES: Final = _names(EventState)
+_MP4_STATES: Final = _names(Mp4State)
+
+
+class ShownEvent(NamedTuple):
     """An Event as responses show it: its id, the version of the last change that a GET shows, and the values of `FIELDS`, one in
     each line."""
 
@@ -114,25 +122,19 @@ class ShownEvent:
     version: int
     lines: bytes
 
-    @property
-    def values(self) -> list[bytes]:
-        """A new list of the values, in the order of `FIELDS`."""
-        values = self.lines.split(b"\n")
-        return values if len(values) >= len(FIELDS) else values + [b"null"] * (len(FIELDS) - len(values))
-
     @classmethod
     def of(cls, row: EventRow) -> Self:
         return cls(row.id, row.version, lines(str(row.id), row.details, created=row.date_created, modified=row.date_modified))
 
 
 def lines(key: str, details: EventDetails, *, created: datetime, modified: datetime) -> bytes:
-    """Return the values of an Event, one in each line."""
+    """Return the values of an Event, one in each line. `values_of` reads them."""
     values: dict[str, str] = FIELDS.copy()
     for name, value in details.__dict__.items():
         if value is not None and value is not False and name in FIELDS:
             values[name] = _FORMATS[type(value)](value)
     values["id"] = f'"{key}"'
-    values["state_string"], values["mp4_state_string"] = f'"{details.state.name}"', f'"{details.mp4_state.name}"'
+    values["state_string"], values["mp4_state_string"] = _STATES[details.state], _MP4_STATES[details.mp4_state]
     values["date_created"], values["date_modified"] = _time(created), _time(modified)
     if (start := details.display_start) is not None:
         values["display_start"] = _time(start)
@@ -150,6 +152,12 @@ def lines(key: str, details: EventDetails, *, created: datetime, modified: datet
     return "\n".join(values.values()).encode()
 
 
+def values_of(shown: bytes) -> list[bytes]:
+    """Return the values in these lines, in the order of `FIELDS`."""
+    values = shown.split(b"\n")
+    return values if len(values) >= len(FIELDS) else values + [b"null"] * (len(FIELDS) - len(values))
+
+
 @lru_cache(8192)
 def _time(value: datetime) -> str:
     return f'"{iso(value)}"'
@@ -161,8 +169,8 @@ _FORMATS: Final[Mapping[type, Callable[[Any], str]]] = {
     datetime: _time,
     bool: lambda _: "true",
     int: str,
-    EventState: lambda state: str(state.value),
-    Mp4State: lambda state: str(state.value),
+    EventState: int.__repr__,
+    Mp4State: int.__repr__,
     tuple: lambda ids: " ".join(map(str, ids)),
     ProvisionSummary: ProvisionSummary.model_dump_json,
 }

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from domain.event.aggregate import MediaEvent
 from domain.event.values import STREAMING, EventDetails
+from domain.kernel.ports import Outcome
 from projections.event.shown import lines
 from projections.kernel.schema.view import Column, View
 from projections.kernel.sql.search import SearchIndex
@@ -156,3 +157,13 @@ EVENT_VIEW = View[MediaEvent](
         Tally("tag", "v.tag_ids", each=True),
     ),
 )
+
+
+def lines_of(outcome: Outcome[MediaEvent]) -> bytes:
+    """Return what a response shows of the Event of an outcome: from the row that was written, or made from the aggregate."""
+    event = outcome.aggregate
+    for view, values, _ in outcome.rows:
+        if view is EVENT_VIEW and values[0] == event.key:
+            shown: bytes = values[-1]
+            return shown
+    return _shown(event)

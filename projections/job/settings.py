@@ -8,20 +8,25 @@ from functools import lru_cache
 
 from domain.record.kinds.schedule import Schedule, ScheduleDetails
 from domain.record.kinds.setting import EngineSettings, Setting, SettingDetails, Value
+from projections.kernel.data_loader import DataLoader
 from projections.kernel.database.database import Database
 
 _OF_CLIENTS = "SELECT document FROM record_view WHERE kind = %s AND parent = ANY(%s) AND NOT deleted"
 
 
 class EngineSettingsQueries:
-    """Reads the settings of any number of clients in one query. A client without own settings has the defaults."""
+    """Reads the settings of any number of clients in one query. Requests that read those of one client at the same moment share a
+    query. A client without own settings has the defaults."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._of_client = DataLoader[str, EngineSettings](self._load, lanes=1)
 
     async def of(self, clients: Sequence[str]) -> dict[str, EngineSettings]:
-        chosen = await self.chosen(clients)
-        return {client: EngineSettings.of(chosen[client]) for client in clients}
+        return await (self._of_client.many(clients) if len(clients) == 1 else self._load(clients))
+
+    async def _load(self, clients: Sequence[str]) -> dict[str, EngineSettings]:
+        return {client: EngineSettings.of(chosen) for client, chosen in (await self.chosen(clients)).items()}
 
     async def chosen(self, clients: Sequence[str]) -> dict[str, dict[str, Value]]:
         """Return the settings that each client has set, by name, including names of its own."""

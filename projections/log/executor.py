@@ -19,7 +19,7 @@ from domain.kernel.idempotency import IdempotencyRecord
 from domain.kernel.mapper import EventMapper
 from domain.kernel.ports import Invocation, Outcome, Plan
 from projections.kernel.background_task import start_task
-from projections.kernel.schema.view import Views
+from projections.kernel.schema.view import ViewRow, Views
 from projections.kernel.sizes import MIB
 from projections.kernel.tracing import UNTRACED, Span, Tracer, within
 from projections.log.append import Appender
@@ -212,6 +212,7 @@ class CommandExecutor:
     async def _append(self, decisions: Sequence[Decision], plan: Plan, invocation: Invocation, *, timeline: int) -> Outcome[Any]:
         aggregates = [decision.aggregate for decision in decisions]
         position, before, key = None, None, invocation.idempotency
+        rows: Sequence[ViewRow] = ()
         sizes: Counter[str] = Counter()
         if any(decision.events for decision in decisions):
             with self._span(decisions, invocation.cause) as span:
@@ -220,6 +221,7 @@ class CommandExecutor:
                 if key is not None:
                     append.idempotency = IdempotencyRecord(key, [aggregate.id for aggregate in aggregates], plan.result)
                 position = await self._append_or_forget(append, aggregates)
+            rows = append.rows
             before = position - len(append.events)
             for event in append.events:
                 sizes[event.stream] += memory_of(event.record)
@@ -234,6 +236,7 @@ class CommandExecutor:
             before=before,
             previous=[decision.previous for decision in decisions],
             linked=plan.linked,
+            rows=rows,
             recorded=key is not None and position is not None,
         )
 

@@ -49,7 +49,8 @@ from domain.record.kinds.custom_property import CategoryProperty
 from domain.record.kinds.flow import Flow
 from domain.record.ports import RecordRow
 from domain.record.record import D, Record
-from projections.event.shown import ShownEvent
+from projections.event.shown import ShownEvent, values_of
+from projections.event.view import lines_of
 from projections.kernel.database.page import Page
 from projections.kernel.sql.slices import in_slices
 from projections.publishing_point.points import ChannelPointsReader
@@ -72,15 +73,14 @@ class EventPresenter:
         self, request: Request, outcome: Outcome[MediaEvent], *, headers: tuple[tuple[str, str], ...] = ()
     ) -> Response:
         """Return the response to a write: the Event as a GET shows it."""
-        event = ShownEvent.of(EventRow.of(outcome.aggregate))
-        values = event.values
+        values = values_of(lines_of(outcome))
         linked = await self._linked([values], outcome.as_of, read=outcome.linked)
         body = event_json(values, linked, base_url=request.root_url)
-        return Response(body, etag=event.version, headers=headers)
+        return Response(body, etag=outcome.aggregate.shown_version, headers=headers)
 
     async def event(self, event: ShownEvent, *, base_url: str, as_of: int | None = None, video: Video | None = None) -> bytes:
         """Return an Event as JSON, with the names of linked records at this position of the log, or at present."""
-        values = event.values
+        values = values_of(event.lines)
         return event_json(values, await self._linked([values], as_of), base_url=base_url, video=video)
 
     async def single(self, request: Request, row: EventRow | ShownEvent | None, *, key: object, query: PlaybackQuery) -> Response:
@@ -95,7 +95,7 @@ class EventPresenter:
         return Response(await self.event(row, base_url=request.root_url, video=video), etag=row.version)
 
     async def page(self, request: Request, page: Page[ShownEvent]) -> Response:
-        events, base_url = [event.values for event in page.results], request.root_url
+        events, base_url = [values_of(event.lines) for event in page.results], request.root_url
         linked = await self._linked(events)
         texts = await in_slices(lambda part: [event_json(values, linked, base_url=base_url) for values in part], events)
         return Response(EventCollection.encoded(page, texts), headers=next_page(request, page))

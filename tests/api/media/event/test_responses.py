@@ -33,7 +33,7 @@ from domain.event.playback import (
 from domain.event.ports import EventRow
 from domain.event.values import EventDetails, EventState, Mp4State
 from domain.provision.values import ProvisionState, ProvisionSummary
-from projections.event.shown import ShownEvent
+from projections.event.shown import ShownEvent, values_of
 from tests.api.asking import UNKNOWN, add, add_room
 from tests.support.clock import NOON
 
@@ -106,7 +106,7 @@ def full_event() -> bytes:
     playable = PlayableEvent(KEY, str(KEY), EventState.LIVE_PUBLISHED)
     player = PlayerAddresses("https://player")
     made = video(playable, channel=channel, flow=None, request=PlaybackRequest(), player=player, points=points)
-    return event_json(ShownEvent.of(row).values, NO_LINKS, base_url="http://x", video=Video.of(made))
+    return event_json(values_of(ShownEvent.of(row).lines), NO_LINKS, base_url="http://x", video=Video.of(made))
 
 
 @pytest.mark.parametrize(
