@@ -111,7 +111,7 @@ async def consume(url: str, *, kafka: str | None = None, after: int = 0) -> tupl
     of these the reading of the webhooks takes."""
     async with _stand(url) as (database, log_watcher):
         mapper = EventMapper(catalogue())
-        handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda: None)
+        handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda _: None)
         log = LogFeed(database, log_watcher, kinds=handler.topics)
         feed: ConsumerFeed = log
         if kafka is not None:

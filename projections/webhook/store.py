@@ -22,14 +22,21 @@ from projections.kernel.database.arrays import PackedArray, bigints, instants, t
 from projections.kernel.database.database import Database, unavailable
 from projections.kernel.sql.distinct import distinct
 from projections.kernel.sql.line_order import numbered_lines
-from projections.webhook.endpoint_health import EndpointHealthChange
 from projections.webhook.keys import ENDPOINTS
 
 CONSUMER: Final = "deliveries"
 CALLBACK_PROGRAM: Final = "callback"
 
+DISABLED: Final = "the webhook is disabled"
+DELETED: Final = "the webhook was deleted"
+"""The errors of deliveries that fail because nothing is sent to their webhook."""
+
 PENDING, DELIVERED, FAILED = 0, 1, 2
 _CHUNK: Final = 5000
+_PAGES: Final = 2000
+"""The number of rows of all pages of one query."""
+_LEAST_PAGE: Final = 50
+_OF_A_LANE: Final = 8
 
 
 class PendingDelivery(NamedTuple):
@@ -63,8 +70,7 @@ Place = tuple[int, UUID, str]
 BEGINNING: Final[Place] = (0, UUID(int=0), "")
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(NamedTuple):
     """A request for pending deliveries of a webhook after a place."""
 
     webhook: UUID
@@ -73,14 +79,14 @@ class PageRequest:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRequest:
-    """A request for pending deliveries of a webhook with one ordering key, after a position and up to another."""
+class Page(NamedTuple):
+    """Pending deliveries, in order. `more` is True if there may be others after them."""
 
-    webhook: UUID
-    ordering_key: str
-    after: int
-    through: int
+    rows: Sequence[PendingDelivery]
+    more: bool
+
+
+NO_ROWS: Final = Page((), more=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,20 @@ class AttemptOutcome:
     error: str | None
     address: str
     response: str
+
+
+class EndpointHealthChange(NamedTuple):
+    """A change of an endpoint's health, which is recorded with an outcome.
+
+    All attempts have failed since `failing_since`; None if the last one succeeded. `open_for` is the number of seconds until the
+    circuit breaker permits an attempt; None if it is closed.
+    """
+
+    webhook: UUID
+    shard: int
+    epoch: int
+    failing_since: datetime | None
+    open_for: float | None = None
 
 
 class WebhookStatus(NamedTuple):
@@ -129,22 +149,30 @@ FROM unnest(%s::bigint[], %s::bigint[]) AS asked (source, shard), LATERAL (
 ) d
 """
 _WEBHOOKS = distinct("webhook", table="pending_deliveries")
-_NEW = f"""
-SELECT asked.source, asked.shard, d.*
+_NEW = """
+SELECT asked.source, asked.shard, d.position, d.webhook, d.ordering_key
 FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::uuid[], %s::text[])
     AS asked (source, shard, position, webhook, ordering_key), LATERAL (
-    SELECT {_COLUMNS} FROM pending_deliveries d
+    SELECT d.position, d.webhook, d.ordering_key FROM pending_deliveries d
     WHERE d.source = asked.source AND d.shard = asked.shard
       AND (d.position, d.webhook, d.ordering_key) > (asked.position, asked.webhook, asked.ordering_key COLLATE "C")
     ORDER BY d.position, d.webhook, d.ordering_key LIMIT %s
 ) d
 """
-_PAGES = f"""
-SELECT d.*
-FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[]) AS asked (webhook, position, ordering_key, most), LATERAL (
+_OF_WEBHOOKS = f"""
+SELECT asked.number, d.*
+FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bigint[]) WITH ORDINALITY
+    AS asked (webhook, position, ordering_key, most, number), LATERAL (
     SELECT {_COLUMNS} FROM pending_deliveries d
     WHERE d.webhook = asked.webhook AND (d.position, d.ordering_key) > (asked.position, asked.ordering_key)
     ORDER BY d.position, d.ordering_key LIMIT asked.most
+) d
+"""
+_OF_LANES = f"""
+SELECT d.*
+FROM unnest(%s::uuid[], %s::text[]) AS asked (webhook, ordering_key), LATERAL (
+    SELECT {_COLUMNS} FROM pending_deliveries d
+    WHERE d.webhook = asked.webhook AND d.ordering_key = asked.ordering_key ORDER BY d.position LIMIT {_OF_A_LANE}
 ) d
 """
 _PROBES = f"""
@@ -165,15 +193,6 @@ FROM unnest(%s::uuid[]) AS asked (webhook), LATERAL (
     SELECT {_COLUMNS} FROM next JOIN pending_deliveries d
     ON d.webhook = asked.webhook AND d.position = next.position AND d.ordering_key = next.ordering_key
 ) probe
-"""
-_QUEUES = f"""
-SELECT d.*
-FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[]) AS asked (webhook, ordering_key, after, through), LATERAL (
-    SELECT {_COLUMNS} FROM pending_deliveries d
-    WHERE d.webhook = asked.webhook AND d.ordering_key = asked.ordering_key
-      AND d.position > asked.after AND d.position <= asked.through
-    ORDER BY d.position LIMIT %s
-) d
 """
 _STATUSES = f"""
 SELECT asked.webhook, CASE WHEN NOT r.deleted THEN r.version END,
@@ -274,12 +293,18 @@ FROM taken
 
 
 class DeliveryStore:
-    """Pending deliveries and outcomes, for the member that owns the shards of the webhooks."""
+    """Pending deliveries and outcomes, for the member that owns the shards of the webhooks.
+
+    Reads of different endpoints at the same moment share a query.
+    """
 
     def __init__(self, database: Database, *, member: UUID) -> None:
         self._database = database
         self._member = member
-        self._status = DataLoader[UUID, WebhookStatus](self._webhook_statuses, limit=512)
+        self._pages = DataLoader[PageRequest, Page](self._read_pages)
+        self._lanes = DataLoader[tuple[UUID, str], Page](self._read_lanes)
+        self._probes = DataLoader[UUID, PendingDelivery](self._read_probes)
+        self._statuses = DataLoader[UUID, WebhookStatus](self._read_statuses, limit=512)
 
     async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
         """Return the places of the last pending deliveries of sources and shards. New deliveries come after them."""
@@ -291,56 +316,67 @@ class DeliveryStore:
         """Return the webhooks with pending deliveries."""
         return [webhook for (webhook,) in await self._database.rows(_WEBHOOKS)]
 
-    async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[PendingDelivery]]:
-        """Return pending deliveries of sources and shards after a place of each, in order, up to `limit` of each.
+    async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[Place]]:
+        """Return the places of pending deliveries of sources and shards after a place of each, in order, up to `limit` of each.
 
         Without any this costs one look-up in an index, whatever other shards hold.
         """
         positions, webhooks, keys = zip(*after.values(), strict=True)
         columns = (_sources(after), _shards(after), bigints(positions), uuids(webhooks), texts(keys))
-        deliveries: defaultdict[Cursor, list[PendingDelivery]] = defaultdict(list)
-        for source, shard, *row in await self._database.rows(_NEW, (*columns, limit)):
-            deliveries[source, shard].append(PendingDelivery._make(row))
-        return deliveries
+        places: defaultdict[Cursor, list[Place]] = defaultdict(list)
+        for source, shard, position, webhook, key in await self._database.rows(_NEW, (*columns, limit)):
+            places[source, shard].append((position, webhook, key))
+        return places
 
-    async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
+    async def page(self, request: PageRequest) -> Page:
+        """Return a page of a webhook. It has fewer rows than the limit if many webhooks are read at the same moment."""
+        return await self._pages(request) or NO_ROWS
+
+    async def _read_pages(self, requests: Sequence[PageRequest]) -> Mapping[PageRequest, Page]:
+        most = max(_LEAST_PAGE, _PAGES // len(requests))
+        limits = [min(request.limit, most) for request in requests]
         rows = await self._database.rows(
-            _PAGES,
+            _OF_WEBHOOKS,
             (
                 uuids([request.webhook for request in requests]),
                 bigints([request.position for request in requests]),
                 texts([request.ordering_key for request in requests]),
-                bigints([request.limit for request in requests]),
+                bigints(limits),
             ),
         )
-        return list(map(PendingDelivery._make, rows))
+        pages: list[list[PendingDelivery]] = [[] for _ in requests]
+        for number, *row in rows:
+            pages[number - 1].append(PendingDelivery._make(row))
+        return {request: Page(page, more=len(page) == limit) for request, page, limit in zip(requests, pages, limits, strict=True)}
 
-    async def read_queues(self, requests: Sequence[QueueRequest], *, each: int) -> list[PendingDelivery]:
-        rows = await self._database.rows(
-            _QUEUES,
-            (
-                uuids([request.webhook for request in requests]),
-                texts([request.ordering_key for request in requests]),
-                bigints([request.after for request in requests]),
-                bigints([request.through for request in requests]),
-                each,
-            ),
-        )
-        return list(map(PendingDelivery._make, rows))
+    async def lane(self, webhook: UUID, ordering_key: str) -> Page:
+        """Return the first deliveries of a webhook with this ordering key."""
+        return await self._lanes((webhook, ordering_key)) or NO_ROWS
 
-    async def read_probes(self, webhooks: Sequence[UUID]) -> list[PendingDelivery]:
-        """Return for each webhook one delivery that is due and the first of its ordering key; if none is due, the one that will be
-        next.
+    async def _read_lanes(self, lanes: Sequence[tuple[UUID, str]]) -> Mapping[tuple[UUID, str], Page]:
+        columns = (uuids([webhook for webhook, _ in lanes]), texts([key for _, key in lanes]))
+        rows: defaultdict[tuple[UUID, str], list[PendingDelivery]] = defaultdict(list)
+        for row in map(PendingDelivery._make, await self._database.rows(_OF_LANES, columns)):
+            rows[row.webhook, row.ordering_key].append(row)
+        return {lane: Page(first, more=len(first) == _OF_A_LANE) for lane, first in rows.items()}
+
+    async def probe(self, webhook: UUID) -> PendingDelivery | None:
+        """Return a delivery that is due and the first of its ordering key; if none is due, the one that will be next. Return None
+        if nothing is pending.
 
         This costs one look-up in an index for each ordering key, however many deliveries wait behind it.
         """
-        return list(map(PendingDelivery._make, await self._database.rows(_PROBES, (uuids(webhooks),))))
+        return await self._probes(webhook)
+
+    async def _read_probes(self, webhooks: Sequence[UUID]) -> Mapping[UUID, PendingDelivery]:
+        rows = map(PendingDelivery._make, await self._database.rows(_PROBES, (uuids(webhooks),)))
+        return {row.webhook: row for row in rows}
 
     async def webhook_status(self, webhook: UUID) -> WebhookStatus:
-        """Return the status at the moment of the call or later. Calls at the same moment share one query."""
-        return await self._status(webhook) or ABSENT
+        """Return the status at the moment of the call or later."""
+        return await self._statuses(webhook) or ABSENT
 
-    async def _webhook_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
+    async def _read_statuses(self, webhooks: Sequence[UUID]) -> Mapping[UUID, WebhookStatus]:
         return {
             webhook: WebhookStatus._make(status) for webhook, *status in await self._database.rows(_STATUSES, (uuids(webhooks),))
         }
@@ -403,6 +439,6 @@ def _health_columns(health: Sequence[EndpointHealthChange]) -> dict[str, object]
         "t_shard": bigints([change.shard for change in health]),
         "t_epoch": bigints([change.epoch for change in health]),
         "t_webhook": uuids([change.webhook for change in health]),
-        "t_since": instants([change.health.failing_since for change in health]),
-        "t_open_for": bigints([None if change.health.open_for is None else int(change.health.open_for * 1e6) for change in health]),
+        "t_since": instants([change.failing_since for change in health]),
+        "t_open_for": bigints([None if change.open_for is None else int(change.open_for * 1e6) for change in health]),
     }

@@ -68,6 +68,7 @@ def test_every_task_is_started_where_its_end_is_reported() -> None:
         ),
         *("workers/adapters/encoders/fetched_stream.py: head", "workers/adapters/targets/s3.py: _send_parts"),
         *("workers/job/workflows/capture/recorder.py: record", "workers/job/workflows/capture/fetcher.py: run"),
+        *("workers/webhook/sender/endpoint.py: run", "workers/webhook/sender/endpoint.py: _start_workers"),
         *("api/http/incoming.py: __aiter__", "api/http/incoming.py: _next", "projections/log/log_watcher.py: ends_at"),
     }
     starting = ("create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe")

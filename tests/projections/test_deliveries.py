@@ -14,7 +14,6 @@ from api.wiring.core import Core
 from domain.record.record import RegisterRecord
 from domain.webhook.aggregate import Webhook
 from projections.consumers.leases import ShardLeases
-from projections.webhook.endpoint_health import EndpointFailures, EndpointHealthChange
 from projections.webhook.keys import SHARDS, DeliverySource, shard_of
 from projections.webhook.redelivery import Redelivery
 from projections.webhook.store import (
@@ -22,13 +21,14 @@ from projections.webhook.store import (
     CONSUMER,
     DELIVERED,
     FAILED,
+    NO_ROWS,
     PENDING,
     AttemptOutcome,
     Cursor,
     DeliveryStore,
+    EndpointHealthChange,
     PageRequest,
     Place,
-    QueueRequest,
 )
 from tests.projections.consuming import hold
 from tests.projections.rows_read import counting
@@ -93,9 +93,7 @@ async def recorded(
 async def test_outcomes_and_their_tries_are_written(inner: Core, store: DeliveryStore, database_url: str) -> None:
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "a"))
     again = outcome(HOOK, 2, state=PENDING, attempts=3, wait=90.0, status=None, error="no answer")
-    owned = await recorded(
-        inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, EndpointFailures(THEN)),)
-    )
+    owned = await recorded(inner, store, outcome(HOOK, 1), again, health=(EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),))
     assert owned == {(shard_of(HOOK), 1)}
     assert rows(
         database_url, "SELECT state, attempts, error, finished_at IS NULL, due_at > now() FROM deliveries ORDER BY position"
@@ -117,7 +115,7 @@ async def test_the_circuit_breaker_is_written_with_the_time_of_its_last_change(
     put(database_url, *((HOOK, position, "a") for position in range(1, 6)))
     seen = []
     for position, open_for in enumerate((None, 30.0, 0.0, None, None), 1):
-        health = EndpointHealthChange(HOOK, shard_of(HOOK), 1, EndpointFailures(THEN, open_for))
+        health = EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN, open_for)
         await recorded(inner, store, outcome(HOOK, position), health=(health,))
         seen += rows(
             database_url,
@@ -133,7 +131,7 @@ async def test_a_former_owner_writes_nothing(inner: Core, store: DeliveryStore, 
     put(database_url, (HOOK, 1, "a"), (OTHER, 1, "a"))
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE consumer_shards SET epoch = 2, owner = %s WHERE shard = %s", (OTHER, shard_of(HOOK)))
-    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, EndpointFailures(THEN)),)
+    health = (EndpointHealthChange(HOOK, shard_of(HOOK), 1, THEN),)
     assert await recorded(inner, store, outcome(HOOK, 1), outcome(OTHER, 1), health=health) == {(shard_of(OTHER), 1)}
     await store.fail_pending(HOOK, "the webhook is disabled", shard=(shard_of(HOOK), 1), version=None)
     assert rows(database_url, "SELECT webhook, state FROM deliveries ORDER BY webhook") == [(HOOK, 0), (OTHER, 1)]
@@ -177,11 +175,14 @@ async def test_the_delivery_for_a_probe_is_due_and_the_first_of_its_ordering_key
     later = THEN + timedelta(days=20_000)
     put(database_url, (HOOK, 1, "a"), (HOOK, 2, "b"), due_at=later)
     put(database_url, (HOOK, 3, "a"))
-    [row] = await store.read_probes([HOOK, OTHER])
+    row = await store.probe(HOOK)
+    assert row is not None
     assert (row.key, row.payload) == ((HOOK, 1, "a"), None)
     assert row.wait > 86400
+    assert await store.probe(OTHER) is None
     put(database_url, (HOOK, 5, "c"), (HOOK, 6, "c"), (OTHER, 4, "a"))
-    assert [(row.key, row.wait) for row in await store.read_probes([HOOK, OTHER])] == [((HOOK, 5, "c"), 0), ((OTHER, 4, "a"), 0)]
+    rows = await asyncio.gather(store.probe(HOOK), store.probe(OTHER))
+    assert [row and (row.key, row.wait) for row in rows] == [((HOOK, 5, "c"), 0), ((OTHER, 4, "a"), 0)]
 
 
 async def test_pending_rows_are_read_in_order_without_payload_before_they_are_due(store: DeliveryStore, database_url: str) -> None:
@@ -189,13 +190,31 @@ async def test_pending_rows_are_read_in_order_without_payload_before_they_are_du
     put(database_url, (HOOK, 3, "a"), due_at=THEN + timedelta(days=20_000))
     put(database_url, (HOOK, 4, "a"), state=1)
     assert await store.webhooks() == [HOOK, OTHER]
-    pages = await store.read_pages([PageRequest(OTHER, 0, "", 5), PageRequest(HOOK, 2, "a", 5)])
-    assert [row[:3] for row in pages] == [(OTHER, 1, "a"), (HOOK, 2, "b"), (HOOK, 3, "a")]
-    assert (pages[1].payload, pages[1].wait) == ("{}", 0)
-    assert pages[2].payload is None
-    assert pages[2].wait > 86400
-    queues = await store.read_queues([QueueRequest(HOOK, "a", 1, 3), QueueRequest(HOOK, "b", 0, 1)], each=8)
-    assert [row[:3] for row in queues] == [(HOOK, 2, "a"), (HOOK, 3, "a")]
+    other, page = await asyncio.gather(store.page(PageRequest(OTHER, 0, "", 5)), store.page(PageRequest(HOOK, 2, "a", 2)))
+    assert ([row.key for row in other.rows], other.more) == ([(OTHER, 1, "a")], False)
+    assert ([row.key for row in page.rows], page.more) == ([(HOOK, 2, "b"), (HOOK, 3, "a")], True)
+    assert (page.rows[0].payload, page.rows[0].wait) == ("{}", 0)
+    assert page.rows[1].payload is None
+    assert page.rows[1].wait > 86400
+    lane, others = await asyncio.gather(store.lane(HOOK, "a"), store.lane(HOOK, "b"))
+    assert [row.position for row in lane.rows] == [1, 2, 3]
+    assert ([row.position for row in others.rows], others.more) == ([2], False)
+
+
+async def test_a_lane_is_read_in_parts(store: DeliveryStore, database_url: str) -> None:
+    put(database_url, *((HOOK, position, "a") for position in range(1, 20)))
+    lane = await store.lane(HOOK, "a")
+    assert lane.more
+    assert [row.position for row in lane.rows] == list(range(1, len(lane.rows) + 1))
+    assert await store.lane(HOOK, "b") == NO_ROWS
+
+
+async def test_many_pages_of_one_moment_are_short(store: DeliveryStore, database_url: str) -> None:
+    put(database_url, *((HOOK, position, "a") for position in range(1, 61)))
+    requests = [PageRequest(UUID(int=number), 0, "", 1000) for number in range(1000, 1100)]
+    page, *empty = await asyncio.gather(*map(store.page, [PageRequest(HOOK, 0, "", 1000), *requests]))
+    assert (len(page.rows), page.more) == (50, True)
+    assert {(len(other.rows), other.more) for other in empty} == {(0, False)}
 
 
 async def test_new_rows_are_read_after_a_cursor_for_each_source_and_shard(store: DeliveryStore, database_url: str) -> None:
@@ -212,8 +231,7 @@ async def test_new_rows_are_read_after_a_cursor_for_each_source_and_shard(store:
         empty: BEGINNING,
     }
     after: dict[Cursor, Place] = {first: (1, HOOK, "a"), other: BEGINNING, callbacks: (1, CALLBACK, "job:1"), empty: BEGINNING}
-    keys = {cursor: [row.key for row in rows] for cursor, rows in (await store.read_new(after, limit=2)).items()}
-    assert keys == {first: [(HOOK, 2, "a"), (HOOK, 2, "b")], other: [(OTHER, 1, "a")]}
+    assert await store.read_new(after, limit=2) == {first: [(2, HOOK, "a"), (2, HOOK, "b")], other: [(1, OTHER, "a")]}
 
 
 async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, database_url: str) -> None:
@@ -231,7 +249,7 @@ async def test_looking_for_new_rows_reads_nothing_of_other_shards(inner: Core, d
         store = DeliveryStore(database, member=MEMBER)
         assert await store.read_new(after, limit=100) == {}
         assert await database.rows_read("pending_deliveries") == (0, 0)
-        await store.read_new({(0, shard_of(HOOK)): BEGINNING}, limit=100)
+        await store.page(PageRequest(HOOK, 0, "", 100))
         assert await database.rows_read("pending_deliveries") == (0, 100), "its own are counted"
 
 

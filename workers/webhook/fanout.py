@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 from uuid import UUID
@@ -32,10 +32,10 @@ from projections.log.streams import Streams
 from projections.log.transactions import writes
 from projections.webhook.fanout import NewDelivery, webhooks_as_of
 from projections.webhook.keys import DeliverySource
+from projections.webhook.store import DISABLED
 from workers.kernel.aggregate_cache import AggregateCache
 from workers.webhook.policy import Effect, EventChange, Notified, Owner, PayloadAction, effect
-from workers.webhook.sender.endpoint_state import DISABLED
-from workers.webhook.sender.fanout import DeliveryFanout
+from workers.webhook.sender.fanout import DeliveryFanout, Wake
 
 # The payload of a notification: see docs/reference/api/webhooks.md#notification. It is stored as the JSON text that is sent, so
 # that every retry sends the same bytes. A form body is made from that text.
@@ -238,7 +238,7 @@ class NotificationFanout(DeliveryFanout[_Memory]):
         *,
         mapper: EventMapper,
         notified: Mapping[str, Notified],
-        wake: Callable[[], None],
+        wake: Wake,
         most: int = 64 * MIB,
     ) -> None:
         self.topics = frozenset({_WEBHOOK, *notified})

@@ -12,7 +12,7 @@ from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.worker import Worker
 from workers.webhook.fanout import NotificationFanout
 from workers.webhook.policy import Meanings
-from workers.webhook.sender.wakeup import SenderWakeup
+from workers.webhook.sender.fanout import SenderWakeup
 
 
 def webhooks(

@@ -65,7 +65,7 @@ def fed(inner: Core, *, most: int = MIB) -> Fed:
     return Fed(
         inner,
         NotificationFanout(
-            inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda: woken.append(1), most=most
+            inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda _: woken.append(1), most=most
         ),
         woken=woken,
     )

@@ -7,7 +7,7 @@ the delivery is inserted, and again by the sender.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Any, Final
@@ -33,11 +33,11 @@ from projections.log.streams import Streams
 from projections.record.queries import RecordQueries
 from projections.webhook.fanout import NewDelivery
 from projections.webhook.keys import DeliverySource
+from projections.webhook.store import DISABLED
 from workers.kernel.aggregate_cache import AggregateCache
 from workers.webhook.callbacks.policy import payload
 from workers.webhook.callbacks.provision_notices import payload as provision_payload
-from workers.webhook.sender.endpoint_state import DISABLED
-from workers.webhook.sender.fanout import DeliveryFanout
+from workers.webhook.sender.fanout import DeliveryFanout, Wake
 
 # Notices of publications for their callbacks: see docs/reference/api/publications.md#callbacks. These are pure functions. There
 # is a notice of every change of the state, when the target receives a live stream, and when the target has made a publication
@@ -101,9 +101,7 @@ class CallbackFanout(DeliveryFanout[_Memory]):
     source = DeliverySource.CALLBACKS
     topics: Final = frozenset({Job.KIND, ProvisionInfo.KIND, *NOTED})
 
-    def __init__(
-        self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Callable[[], None], most: int = 16 * MIB
-    ) -> None:
+    def __init__(self, streams: Streams, records: RecordQueries, *, mapper: EventMapper, wake: Wake, most: int = 16 * MIB) -> None:
         self._streams = streams
         self._records = records
         self._most = most

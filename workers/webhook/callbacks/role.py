@@ -11,7 +11,7 @@ from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.worker import Worker
 from workers.webhook.callbacks.fanout import CallbackFanout
 from workers.webhook.callbacks.removal import CONSUMER, CallbackRemoval
-from workers.webhook.sender.wakeup import SenderWakeup
+from workers.webhook.sender.fanout import SenderWakeup
 
 
 def callback(

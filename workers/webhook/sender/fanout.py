@@ -6,9 +6,10 @@ another memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
@@ -38,12 +39,30 @@ class Effects:
     late: bool
 
 
+Wake = Callable[[Collection[UUID]], None]
+
+
+class SenderWakeup:
+    """Names to the sender of this process the webhooks with new deliveries, so that it need not look for them. It is made before
+    the sender; `connect` is called when there is one. In a process without a sender it does nothing."""
+
+    def __init__(self) -> None:
+        self._wake: Wake | None = None
+
+    def connect(self, wake: Wake) -> None:
+        self._wake = wake
+
+    def __call__(self, webhooks: Collection[UUID]) -> None:
+        if self._wake is not None:
+            self._wake(webhooks)
+
+
 class DeliveryFanout(Generic[M]):
     """A consumer's handler that inserts the deliveries of one source. `wake` notifies the sender of this process."""
 
     source: ClassVar[DeliverySource]
 
-    def __init__(self, memory: M, *, mapper: EventMapper, wake: Callable[[], None]) -> None:
+    def __init__(self, memory: M, *, mapper: EventMapper, wake: Wake) -> None:
         self._memory = memory
         self._mapper = mapper
         self._wake = wake
@@ -68,7 +87,7 @@ class DeliveryFanout(Generic[M]):
         await insert(connection, effects.deliveries, source=self.source, late=effects.late)
 
     def wrote(self, effects: Effects) -> None:
-        self._wake()
+        self._wake({delivery.webhook for delivery in effects.deliveries})
 
     async def _as_of(self, position: int) -> M:
         """Return the memory as it was at a position."""

@@ -18,8 +18,8 @@ from workers.kernel.settings import Identity
 from workers.kernel.worker import Worker
 from workers.ports.outbound import Notifying
 from workers.webhook.sender.disabling import Disabling
+from workers.webhook.sender.fanout import SenderWakeup
 from workers.webhook.sender.sender import Sender
-from workers.webhook.sender.wakeup import SenderWakeup
 
 
 def deliveries(

@@ -1,4 +1,4 @@
-"""The webhook sender: owns shards of endpoints, reads pending deliveries, sends them, and records outcomes.
+"""The webhook sender: owns shards of webhooks, and runs a task for each webhook with pending deliveries.
 
 One member owns all webhooks of a shard, so the state of an endpoint (order, attempts in flight, circuit breaker) is in its memory:
 see docs/adr/0019-an-endpoint-belongs-to-one-process.md. After a crash rows are still pending; the next owner of the shard sends
@@ -10,20 +10,17 @@ Its tasks continue after any exception. They log only its name, because its mess
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from random import Random
-from time import monotonic
 from typing import Final
 from uuid import UUID
 
 from domain.kernel.clock import Clock
 from projections.consumers.leases import Assignment, ShardLeases
 from projections.consumers.timeline import timeline
-from projections.kernel.background_task import FAULTS, is_cancelled, start_forever, start_task
+from projections.kernel.background_task import start_forever, start_task
 from projections.kernel.database.database import Database
 from projections.kernel.tracing import UNTRACED, Tracer
 from projections.record.queries import RecordQueries
@@ -32,24 +29,17 @@ from projections.webhook.keys import CHANNEL
 from projections.webhook.store import DeliveryStore
 from workers.kernel.leased_worker import LeasedWorker
 from workers.kernel.metrics import WorkerMetrics
-from workers.kernel.wakeups import Waker
+from workers.kernel.wakeups import POLL, Waker
 from workers.ports.outbound import Notifying
 from workers.webhook.sender.attempt import SECONDS, DeliveryClient
-from workers.webhook.sender.config_check import UNREADABLE_SECONDS, ConfigCheck
+from workers.webhook.sender.endpoint import Disable, Phase, SharedParts
 from workers.webhook.sender.endpoint_configs import EndpointConfigs
-from workers.webhook.sender.endpoint_state import Event, Phase, TimeCame, Unsendable
-from workers.webhook.sender.outcome_handler import OutcomeHandler
-from workers.webhook.sender.reader import DeliveryReader, Disable
+from workers.webhook.sender.endpoints import Endpoints
+from workers.webhook.sender.outcomes import OutcomeRecorder
+from workers.webhook.sender.places import PLACES, Places
 from workers.webhook.sender.retries import DELAYS, RetrySchedule
-from workers.webhook.sender.scheduler import PLACES, DeliveryScheduler, ScheduledAttempt
-from workers.webhook.sender.writer import OutcomeWriter
 
-_POLL_SECONDS: Final = 1.0
 _ENDING_SECONDS: Final = 5.0
-_SHORTAGE_SECONDS: Final = 1.0
-_WORK: Final = "deliveries"
-
-_log = logging.getLogger(__name__)
 
 
 class Sender(LeasedWorker):
@@ -74,54 +64,54 @@ class Sender(LeasedWorker):
         tracer: Tracer = UNTRACED,
     ) -> None:
         super().__init__(leases, Waker())
+        metrics = metrics or WorkerMetrics()
+        store = DeliveryStore(database, member=leases.member)
         self._database = database
         self._client = DeliveryClient(outbound, clock, seconds=seconds, tracer=tracer)
-        self._scheduler = DeliveryScheduler(self._changed, places=places)
-        store = DeliveryStore(database, member=leases.member)
-        self._check = ConfigCheck(store, EndpointConfigs(records, vault, version=version), time=monotonic)
-        self._reader = DeliveryReader(store, scheduler=self._scheduler, disable=disable, time=monotonic)
-        self._writer = OutcomeWriter(database, store, scheduler=self._scheduler, written=self._send)
-        metrics = metrics or WorkerMetrics()
-        for phase in Phase:
-            metrics.count_endpoints(phase.name.lower(), partial(self._scheduler.in_phase, phase))
-        self._outcome_handler = OutcomeHandler(
-            self._scheduler, self._writer, schedule=RetrySchedule(delays), rng=rng, time=monotonic, metrics=metrics
+        self._outcomes = OutcomeRecorder(database, store)
+        self._places = Places(places)
+        self._endpoints = Endpoints(
+            SharedParts(
+                store=store,
+                configs=EndpointConfigs(records, vault, version=version),
+                client=self._client,
+                outcomes=self._outcomes,
+                disable=disable,
+                schedule=RetrySchedule(delays),
+                rng=rng,
+                places=self._places,
+                metrics=metrics,
+            )
         )
-        self._to_do = asyncio.Event()
-        self._workers: set[asyncio.Task[None]] = set()
+        for phase in Phase:
+            metrics.count_endpoints(phase.name.lower(), partial(self._endpoints.in_phase, phase))
+        self._news = Waker()
         self._tasks: list[asyncio.Task[None]] = []
-        self._ending = False
-        self._nothing_in_flight = asyncio.Event()
 
     @property
     def in_flight(self) -> int:
-        return self._scheduler.in_flight
+        return self._places.taken
 
-    def wake(self) -> None:
-        """Record that there are new rows, after all others."""
-        self._reader.has_new = True
-        self._to_do.set()
+    def wake(self, webhooks: Collection[UUID]) -> None:
+        """Note that these webhooks have new deliveries, after all others."""
+        for webhook in webhooks:
+            self._endpoints.wake(webhook)
 
     async def start(self) -> None:
         await super().start()
         self._tasks = [
-            start_forever(self._listen, what="listener to deliveries", pause=_POLL_SECONDS, by_name=True),
-            start_forever(self._read, what="reader of deliveries", pause=_POLL_SECONDS, by_name=True),
-            start_task(self._writer.run(), what="writer of outcomes"),
+            start_forever(self._listen, what="listener to deliveries", pause=POLL, by_name=True),
+            start_forever(self._find_new, what="reader of deliveries", pause=POLL, by_name=True),
+            start_task(self._outcomes.run(), what="writer of outcomes"),
         ]
 
     async def stop(self) -> None:
         """Give attempts in flight some seconds to end. The next owner repeats those that do not end."""
-        self._ending = True
-        reading, writing = self._tasks[:2], self._tasks[2:]  # both are empty if the start has failed
-        await _cancel(reading)
-        if self._scheduler.in_flight:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_ENDING_SECONDS):
-                    await self._nothing_in_flight.wait()
-        await _cancel(list(self._workers))
-        await self._writer.finish(seconds=_ENDING_SECONDS)
-        await _cancel(writing)
+        finding, recording = self._tasks[:2], self._tasks[2:]  # both are empty if the start has failed
+        await _cancel(finding)
+        await self._endpoints.end(seconds=_ENDING_SECONDS)
+        await self._outcomes.finish(seconds=_ENDING_SECONDS)
+        await _cancel(recording)
         await super().stop()
 
     async def _listen(self) -> None:
@@ -129,119 +119,49 @@ class Sender(LeasedWorker):
         connection = await self._database.connect("deliveries listener", seconds=3.0)
         try:
             await connection.listen(CHANNEL)
-            self._reader.reload()
-            self._to_do.set()
+            self._endpoints.read_all_again()
+            self._news.wake()
             async for notification in connection.receive():
-                self._on_notification(notification.payload)
+                if notification.payload:
+                    with suppress(ValueError):
+                        self._endpoints.read_again(UUID(notification.payload))
+                else:
+                    self._news.wake()
         finally:
             await connection.close()
 
-    def _on_notification(self, payload: str) -> None:
-        if payload:
-            with suppress(ValueError):
-                endpoint = self._scheduler.endpoint(UUID(payload))
-                if endpoint is not None:
-                    endpoint.read_again()
-                    self._scheduler.mark_ready(endpoint)
-        else:
-            self.wake()
+    async def _find_new(self) -> None:
+        """Find new rows, then wait for others. The poll finds rows whose notification was lost."""
+        if not await self._endpoints.find_new():
+            await self._news.sleep(POLL)
 
     async def _turn(self) -> None:
         """Renew the leases, take and release shards. Without an answer in time nothing more is sent."""
         self._client.timeline = await timeline(self._database)
         await self._renew()
-        self._scheduler.tidy()
-        self._to_do.set()
-        self._send()
+        self._endpoints.tidy()
+        if not self._endpoints.is_complete:
+            self._news.wake()
         await self._waker.sleep(self._leases.lease / 3)
 
     @property
     def _busy(self) -> int:
-        return self._scheduler.in_flight
+        return self.in_flight
 
     async def _begin_on_new_primary(self) -> None:
         """Stop sending first: another member may take the shards as soon as they are released."""
-        self._scheduler.hold({}, excess=(), until=float("-inf"))
+        self._endpoints.hold({}, excess=(), until=float("-inf"))
         await super()._begin_on_new_primary()
 
     def _releasable(self, assignment: Assignment) -> Collection[int]:
         epochs = {shard: lease.epoch for shard, lease in assignment.leases.items()}
-        if self._scheduler.hold(epochs, excess=assignment.excess, until=assignment.until):
-            self._reader.find_webhooks = True
-        return self._scheduler.free()
+        self._endpoints.hold(epochs, excess=assignment.excess, until=assignment.until)
+        return self._endpoints.free()
 
     async def _release(self, shards: Collection[int]) -> None:
         await super()._release(shards)
         for shard in shards:
-            self._scheduler.revoke(shard, self._scheduler.releasing[shard])
-
-    async def _read(self) -> None:
-        self._to_do.clear()
-        try:
-            more = await self._reader.read()
-        except Exception:
-            self._reader.after_failure()
-            raise
-        self._send()
-        if not more:
-            await self._wait()
-
-    async def _wait(self) -> None:
-        """Wait for something to do or until the next retry is due. The poll finds rows whose notification was lost."""
-        due = self._scheduler.timer.next_due
-        seconds = _POLL_SECONDS if due is None else min(max(due - monotonic(), 0.0), _POLL_SECONDS)
-        try:
-            async with asyncio.timeout(seconds):
-                await self._to_do.wait()
-        except TimeoutError:
-            self._reader.has_new = True
-
-    def _changed(self) -> None:
-        self._to_do.set()
-
-    def _send(self) -> None:
-        """Start the attempts for which there are places."""
-        while (attempt := self._next()) is not None:
-            worker = start_task(self._work(attempt), what=_WORK)
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
-
-    def _next(self) -> ScheduledAttempt | None:
-        return None if self._ending else self._scheduler.next(monotonic())
-
-    async def _work(self, attempt: ScheduledAttempt | None) -> None:
-        """Make one attempt after another, as long as there are any. Each releases its place in all cases."""
-        while attempt is not None:
-            try:
-                await self._attempt(attempt)
-            except BaseException as fault:
-                if isinstance(fault, asyncio.CancelledError) and is_cancelled():
-                    raise
-                FAULTS[_WORK] += 1
-                _log.error("an attempt for webhook %s ended by a fault: %s", attempt.row.webhook, type(fault).__name__)
-                self._scheduler.not_sent(attempt, Unsendable(UNREADABLE_SECONDS), now=monotonic())
-                if not isinstance(fault, (Exception, asyncio.CancelledError)):
-                    raise
-            finally:
-                self._scheduler.completed(attempt)
-            attempt = self._next()
-            if self._ending and not self._scheduler.in_flight:
-                self._nothing_in_flight.set()
-
-    async def _attempt(self, attempt: ScheduledAttempt) -> None:
-        """Make one attempt, with the webhook as it is when the attempt starts."""
-        endpoint = attempt.endpoint
-        config = await self._check.current_config(endpoint, attempt.row)
-        if isinstance(config, Event) or not self._scheduler.owns(endpoint, monotonic()):
-            self._scheduler.not_sent(attempt, config if isinstance(config, Event) else TimeCame(), now=monotonic())
-            return
-        result = await self._client.send(attempt.row, config)
-        if result.gone and config is not None and await self._check.is_former(endpoint.webhook, config):
-            result = replace(result, gone=False)  # it is retried at the current address
-        if result.unsent:
-            self._scheduler.not_sent(attempt, Unsendable(_SHORTAGE_SECONDS), now=monotonic())
-        else:
-            self._outcome_handler.handle(attempt, result)
+            self._endpoints.lose(shard, self._endpoints.releasing[shard])
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -20,7 +20,7 @@ from workers.webhook.callbacks.removal import CONSUMER
 async def consuming(inner: Core) -> AsyncIterator[None]:
     """Run the consumer."""
     records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
-    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
+    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda _: None)
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=uuid4(), host="test")
     async with consumed(inner, handler, leases):
         yield

@@ -27,13 +27,13 @@ from projections.kernel.sizes import MIB
 from projections.log.reader import head, read
 from projections.record.queries import RecordQueries
 from projections.webhook.keys import CHANNEL, shard_of
+from projections.webhook.store import DISABLED
 from tests.api.asking import logged
 from tests.support.clock import NOON
 from tests.support.feeding import do
 from tests.workers.webhook.callbacks.jobs_given import accept, callback, complete, start, start_task
 from tests.workers.webhook.feeding import Fed, rows
 from workers.webhook.callbacks.fanout import CallbackFanout
-from workers.webhook.sender.endpoint_state import DISABLED
 
 A, B, DESTINATION = UUID(int=201), UUID(int=202), UUID(int=203)
 
@@ -58,7 +58,7 @@ WHOLE = ["started", "task_started", "task_completed", "task_started", "task_comp
 def fed(inner: Core, *, most: int = MIB) -> Fed:
     woken: list[int] = []
     records, mapper = RecordQueries(inner.database, RECORDS), EventMapper(inner.catalogue)
-    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: woken.append(1), most=most)
+    handler = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda _: woken.append(1), most=most)
     return Fed(inner, handler, woken=woken)
 
 

@@ -57,8 +57,8 @@ def fill(url: str, callbacks: int) -> None:
 def consumers(inner: Core, watcher: LogWatcher) -> tuple[Worker, ...]:
     """Return the reader and the consumers of one process."""
     mapper, records = EventMapper(inner.catalogue), RecordQueries(inner.database, RECORDS)
-    notifications = NotificationFanout(inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda: None)
-    notices = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda: None)
+    notifications = NotificationFanout(inner.database, inner.streams, mapper=mapper, notified=notified(), wake=lambda _: None)
+    notices = CallbackFanout(inner.streams, records, mapper=mapper, wake=lambda _: None)
 
     def leases(name: str) -> ShardLeases:
         return ShardLeases(inner.database, name, shards=1, member=uuid4(), host="test")

@@ -1,219 +1,264 @@
-"""An endpoint: attempts in flight, rows in memory, times."""
+"""An endpoint: its circuit breaker, its attempts in flight, and what it reads before each."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any
 from uuid import UUID
 
-from projections.webhook.keys import SHARDS, shard_of
-from projections.webhook.store import PendingDelivery
-from tests.support.clock import NOON
-from workers.webhook.sender.endpoint import CONCURRENCY, MOST_RETRIES, EndpointSender
-from workers.webhook.sender.endpoint_state import (
+import pytest
+
+from projections.webhook.store import PENDING, PendingDelivery, WebhookStatus
+from tests.workers.webhook.sender.world import NOON, WEBHOOKS, Configs, Table, World
+from workers.webhook.sender.attempt import AttemptResult
+from workers.webhook.sender.endpoint import (
+    CONCURRENCY,
     FAILURES,
-    LONG,
+    LONGEST_FAILURE,
+    MOST_RETRIES,
     RESTING_SECONDS,
-    AttemptDelivered,
-    AttemptFailed,
-    TimeCame,
-    Unsendable,
+    CircuitBreaker,
+    Phase,
 )
-from workers.webhook.sender.scheduler import DeliveryScheduler, ScheduledAttempt
-from workers.webhook.sender.timer import SPARE, Timer
+from workers.webhook.sender.endpoint_configs import EndpointConfig
+from workers.webhook.sender.places import Places, Risk
 
-FIRST, SECOND = UUID(int=1), UUID(int=2)
-
-
-def endpoint(timer: Timer | None = None, *, marked: list[EndpointSender] | None = None) -> EndpointSender:
-    mark_ready = (marked if marked is not None else []).append
-    return EndpointSender(FIRST, shard=0, epoch=1, timer=timer or Timer(lambda: None), mark_ready=mark_ready, limit=1000)
+WEBHOOK = WEBHOOKS[0][0]
+NOW = 1000.0
 
 
-def rows(webhook: UUID, count: int, *, attempts: int = 0, begin: int = 1) -> list[PendingDelivery]:
-    """Return rows, each with its own ordering key."""
-    return [PendingDelivery(webhook, number, f"{number:04}", "{}", attempts, 0.0) for number in range(begin, begin + count)]
+def failing(failures: int, **times: float) -> CircuitBreaker:
+    return CircuitBreaker(failures, NOON if failures else None, **times)
 
 
-def offered(endpoint: EndpointSender, *more: PendingDelivery) -> EndpointSender:
-    for row in more:
-        endpoint.queues.offer(row, 0.0)
-    return endpoint
+RESTING = failing(FAILURES, rests_until=NOW + 20)
+PROBING = failing(FAILURES, rests_until=NOW - 1)
+PAUSED = failing(1, pauses_until=NOW + 20)
 
 
-def taken(endpoint: EndpointSender, *, retries_allowed: bool = True) -> list[PendingDelivery]:
-    results = []
-    while (row := endpoint.next(0.0, retries_allowed=retries_allowed)) is not None:
-        results.append(row)
-    return results
+@pytest.mark.parametrize(
+    ("given", "phase", "open_for"),
+    [
+        (failing(0), Phase.SENDING, None),
+        (failing(FAILURES - 1), Phase.SENDING, None),
+        (PAUSED, Phase.PAUSED, None),
+        (RESTING, Phase.RESTING, 20),
+        (PROBING, Phase.PROBING, 0),
+        (failing(FAILURES, pauses_until=NOW + 20, rests_until=NOW + 10), Phase.PAUSED, 20),
+    ],
+)
+def test_the_phase_of_a_circuit_breaker(given: CircuitBreaker, phase: Phase, open_for: float | None) -> None:
+    assert (given.phase(NOW), given.open_for(NOW)) == (phase, open_for)
+
+
+@pytest.mark.parametrize(
+    ("given", "rests_until"),
+    [
+        (failing(FAILURES - 2), float("-inf")),
+        (failing(FAILURES - 1), NOW + RESTING_SECONDS),
+        (RESTING, NOW + 20),
+        (PROBING, NOW + RESTING_SECONDS),
+        (failing(FAILURES - 1, pauses_until=NOW + 60), NOW + RESTING_SECONDS),
+    ],
+)
+def test_a_failure_of_the_tenth_attempt_or_of_a_probe_begins_a_rest(given: CircuitBreaker, rests_until: float) -> None:
+    breaker = CircuitBreaker(given.failures, given.failing_since, given.rests_until, given.pauses_until)
+    breaker.failed(NOW, NOON + timedelta(hours=1))
+    assert breaker == CircuitBreaker(given.failures + 1, given.failing_since, rests_until, given.pauses_until)
+
+
+def test_a_success_ends_a_rest_and_not_a_pause() -> None:
+    breaker = failing(FAILURES, rests_until=NOW + 20, pauses_until=NOW + 5)
+    breaker.delivered()
+    assert breaker == CircuitBreaker(pauses_until=NOW + 5)
+
+
+class Scripted(World):
+    """A world in which nothing fails but what a test says."""
+
+    def __init__(self, *, rows_each: int = 1000) -> None:
+        super().__init__(Random(1), rows_each=rows_each, places=512)
+        self.faults = 0.0
+        self.sent: list[tuple[float, PendingDelivery]] = []
+        self.answer: Callable[[PendingDelivery], Coroutine[Any, Any, AttemptResult]] = delivered
+
+    async def receive(self, row: PendingDelivery) -> AttemptResult:
+        self.sent.append((self.now, row))
+        result = await self.answer(row)
+        self.table[row.key].done = result.error is None
+        return result
+
+    def fill(self, count: int, *, attempts: int = 0, begin: int = 1) -> None:
+        """Insert deliveries, each with its own ordering key."""
+        for position in range(begin, begin + count):
+            self.put((WEBHOOK, position, f"{position:04}"))
+            self.table[WEBHOOK, position, f"{position:04}"].attempts = attempts
+
+    def notice(self) -> None:
+        self.endpoints.wake(WEBHOOK)
+
+
+async def delivered(row: PendingDelivery) -> AttemptResult:
+    return AttemptResult(NOON, 0.1, 200)
+
+
+async def refused(row: PendingDelivery) -> AttemptResult:
+    return AttemptResult(NOON, 0.1, 500, "no")
+
+
+async def hangs(row: PendingDelivery) -> AttemptResult:
+    await asyncio.sleep(3600.0)
+    return AttemptResult(NOON, 0.1, None, "no answer")
 
 
 def test_concurrency_of_an_endpoint_is_limited() -> None:
-    assert len(taken(offered(endpoint(), *rows(FIRST, 100)))) == CONCURRENCY
+    async def act(world: World) -> None:
+        await asyncio.sleep(10.0)
+        assert len(scripted.sent) == CONCURRENCY
+
+    scripted = Scripted()
+    scripted.answer = hangs
+    scripted.fill(100)
+    scripted.run(act)
 
 
 def test_retries_take_a_quarter_and_first_attempts_the_rest() -> None:
-    target = offered(endpoint(), *rows(FIRST, 50, attempts=3), *rows(FIRST, 50, begin=51))
-    result = taken(target)
-    assert [row.attempts > 0 for row in result].count(True) == MOST_RETRIES
-    assert len(result) == CONCURRENCY
+    async def act(world: World) -> None:
+        await asyncio.sleep(10.0)
+        retries = [row for _, row in scripted.sent if row.attempts]
+        assert (len(retries), len(scripted.sent)) == (MOST_RETRIES, CONCURRENCY)
+
+    scripted = Scripted()
+    scripted.answer = hangs
+    scripted.fill(50, attempts=2)
+    scripted.fill(50, begin=51)
+    scripted.run(act)
 
 
-def test_retries_alone_leave_the_other_places_free() -> None:
-    assert len(taken(offered(endpoint(), *rows(FIRST, 50, attempts=3)))) == MOST_RETRIES
+def test_ten_failures_are_followed_by_a_rest_and_single_probes() -> None:
+    async def act(world: World) -> None:
+        await asyncio.sleep(10.0)
+        first = len(scripted.sent)
+        assert FAILURES <= first <= FAILURES + CONCURRENCY
+        await asyncio.sleep(RESTING_SECONDS + 15.0)
+        assert len(scripted.sent) == first + 1, "one probe after the rest"
+        scripted.answer = delivered
+        await asyncio.sleep(RESTING_SECONDS + 15.0)
+        assert all(row.done for row in world.table.values())
+
+    scripted = Scripted()
+    scripted.answer = refused
+    scripted.fill(100)
+    scripted.run(act)
 
 
-def test_first_attempts_leave_retries_their_quarter() -> None:
-    target = offered(endpoint(), *rows(FIRST, 50))
-    result = taken(target)
-    offered(target, *rows(FIRST, 1, attempts=1, begin=51))
-    target.succeeded(result[0], 0.0)
-    target.completed(result[0])
-    retry = target.next(0.0, retries_allowed=True)
-    assert retry is not None
-    assert retry.position == 51
+def test_an_attempt_that_is_in_flight_delays_the_probe_and_may_end_the_rest() -> None:
+    async def act(world: World) -> None:
+        await asyncio.sleep(3 * RESTING_SECONDS)
+        first = len(scripted.sent)
+        assert first < 100, "it rests, and one attempt is still in flight"
+        slow.set()
+        await asyncio.sleep(5.0)
+        assert all(row.done for row in world.table.values())
 
+    async def answer(row: PendingDelivery) -> AttemptResult:
+        if row.position > 1 and not slow.is_set():
+            return await refused(row)
+        await slow.wait()
+        return await delivered(row)
 
-def test_a_resting_endpoint_has_no_rows_in_memory_and_no_attempt_is_counted() -> None:
-    timer, marked = Timer(lambda: None), list[EndpointSender]()
-    target = offered(endpoint(timer, marked=marked), *rows(FIRST, 100))
-    for row in taken(target)[:FAILURES]:
-        target.failed(row, AttemptFailed(NOON), now=1.0, wait=5.0)
-        target.completed(row)
-    assert (target.queues.waiting, target.has_unread, target.capacity()) == (0, True, 0)
-    timer.run(1.0 + RESTING_SECONDS)
-    assert marked[-1] is target
-
-
-def test_after_a_rest_one_attempt_is_made_when_all_others_have_ended() -> None:
-    timer = Timer(lambda: None)
-    target = offered(endpoint(timer), *rows(FIRST, 100))
-    in_progress = taken(target)
-    for row in in_progress[:FAILURES]:
-        target.failed(row, AttemptFailed(NOON), now=1.0, wait=5.0)
-        target.completed(row)
-    timer.run(1.0 + RESTING_SECONDS)
-    assert not target.needs_probe(31.0), "others are in flight"
-    for row in in_progress[FAILURES:]:
-        target.not_sent(row, TimeCame(), now=31.0)
-        target.completed(row)
-    assert target.needs_probe(31.0)
-    target.queues.probe(rows(FIRST, 1)[0])
-    assert len(taken(target)) == 1
+    slow = asyncio.Event()
+    scripted = Scripted()
+    scripted.answer = answer
+    scripted.fill(100)
+    scripted.run(act)
 
 
 def test_a_pause_that_the_receiver_asks_for() -> None:
-    timer = Timer(lambda: None)
-    target = offered(endpoint(timer), *rows(FIRST, 10))
-    row = target.next(0.0, retries_allowed=True)
-    assert row is not None
-    target.failed(row, AttemptFailed(NOON, pause=100.0), now=1.0, wait=100.0)
-    target.completed(row)
-    offered(target, *rows(FIRST, 10))
-    timer.run(100.0)
-    assert target.next(100.0, retries_allowed=True) is None
-    timer.run(101.0)
-    assert target.next(101.0, retries_allowed=True) is not None
+    async def answer(row: PendingDelivery) -> AttemptResult:
+        if len(scripted.sent) == 1:
+            return AttemptResult(NOON, 0.1, 429, "busy", requested_wait=100.0)
+        return await delivered(row)
+
+    async def act(world: World) -> None:
+        await asyncio.sleep(99.0)
+        assert len(scripted.sent) == 1
+        scripted.put((WEBHOOK, 2, "b"))
+        await asyncio.sleep(10.0)
+        assert [round(time - scripted.sent[0][0]) >= 100 for time, _ in scripted.sent] == [False, True, True]
+
+    scripted = Scripted()
+    scripted.answer = answer
+    scripted.put((WEBHOOK, 1, "a"))
+    scripted.run(act)
 
 
-def test_a_short_pause_keeps_what_is_in_memory() -> None:
-    target = offered(endpoint(), *rows(FIRST, 10))
-    target.apply(Unsendable(LONG), 1.0)
-    assert target.queues.waiting == 10
+class Failing(Table):
+    """A table that says that the endpoint has failed for days: the success of another attempt is not recorded yet."""
+
+    version = 1
+
+    async def webhook_status(self, webhook: UUID) -> WebhookStatus:
+        return WebhookStatus(self.version, enabled=True, failing_since=NOON - LONGEST_FAILURE)
 
 
-def test_the_timer_has_one_time_for_each_endpoint() -> None:
-    timer, queues = Timer(lambda: None), 500
-    target = offered(endpoint(timer), *rows(FIRST, queues))
-    for now in range(40):
-        for row in taken(target):
-            target.failed(row, AttemptFailed(NOON), now=float(now), wait=3600.0)
-            target.completed(row)
-        target.apply(AttemptDelivered(), float(now))
-        offered(target, *rows(FIRST, queues))
-    assert timer.entries <= 2 + SPARE
-    assert target.queues.timed_entries <= 2 * queues
+class Slow(Configs):
+    """Configurations whose loading takes a second."""
+
+    def __init__(self, table: Failing) -> None:
+        self.table = table
+
+    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
+        version = self.table.version
+        await asyncio.sleep(1.0)
+        config = EndpointConfig(version, "", as_json=True, disabled=False, headers={}, keys=(), previous_until=None)
+        return dict.fromkeys(webhooks, config)
 
 
-def scheduler(places: int) -> DeliveryScheduler:
-    made = DeliveryScheduler(lambda: None, places=places)
-    made.hold(dict.fromkeys(range(SHARDS), 1), excess=(), until=1000.0)
-    return made
+def test_a_success_while_a_new_version_is_read_counts() -> None:
+    """Otherwise the next failure would disable the webhook."""
+
+    async def answer(row: PendingDelivery) -> AttemptResult:
+        if row.position == 1:
+            table.version = 2
+            scripted.put((WEBHOOK, 2, "b"))
+            scripted.notice()
+            await asyncio.sleep(0.5)
+            return await delivered(row)
+        return await refused(row)
+
+    async def act(world: World) -> None:
+        await asyncio.sleep(4.0)
+        assert [row.position for _, row in scripted.sent] == [1, 2]
+        assert scripted.table[WEBHOOK, 2, "b"].state == PENDING
+        [endpoint] = scripted.tasks
+        assert endpoint.phase is Phase.SENDING
+
+    scripted = Scripted()
+    table = Failing(scripted)
+    scripted.parts.store, scripted.parts.configs = table, Slow(table)
+    scripted.answer = answer
+    scripted.put((WEBHOOK, 1, "a"))
+    scripted.run(act)
 
 
-def holding(made: DeliveryScheduler, webhook: UUID, *given: PendingDelivery) -> EndpointSender:
-    endpoint = made.endpoint(webhook)
-    assert endpoint is not None
-    return offered(endpoint, *given)
-
-
-def attempts_now(made: DeliveryScheduler) -> list[ScheduledAttempt]:
-    results = []
-    while (attempt := made.next(0.0)) is not None:
-        results.append(attempt)
-    return results
-
-
-def test_endpoints_take_turns() -> None:
-    made = scheduler(places=10)
-    holding(made, FIRST, *rows(FIRST, 50))
-    holding(made, SECOND, *rows(SECOND, 50))
-    assert [attempt.row.webhook for attempt in attempts_now(made)] == [FIRST, SECOND] * 5
-
-
-def test_one_whose_last_attempt_was_answered_well_does_not_wait_for_many_others() -> None:
-    made = scheduler(places=100)
-    well = holding(made, FIRST, *rows(FIRST, 3))
-    [attempt, *_] = attempts_now(made)
-    well.succeeded(attempt.row, 0.0)
-    strangers = [UUID(int=number) for number in range(100, 110)]
-    for stranger in strangers:
-        holding(made, stranger, *rows(stranger, 2))
-    offered(well, *rows(FIRST, 6)[3:])
-    made.mark_ready(well)
-    asked = [attempt.row.webhook for attempt in attempts_now(made)]
-    assert [at for at, webhook in enumerate(asked) if webhook == FIRST] == [0, 2, 4], "every second turn, as long as it has any"
-    assert asked[1::2][:2] == strangers[:2]
-    assert all(asked.count(stranger) == 2 for stranger in strangers)
-    well.failed(attempt.row, AttemptFailed(NOON), now=0.0, wait=None)
-    assert not well.proven
-
-
-def test_retries_take_at_most_a_quarter_of_all_places() -> None:
-    made = scheduler(places=8)
-    holding(made, FIRST, *rows(FIRST, 50, attempts=1))
-    first = attempts_now(made)
-    assert len(first) == 2
-    holding(made, SECOND, *rows(SECOND, 50))
-    made.mark_ready(made.endpoints[SECOND])
-    others = attempts_now(made)
-    assert len(others) == 6
-    for attempt in (first[0], others[0]):
-        attempt.endpoint.succeeded(attempt.row, 0.0)
-        made.completed(attempt)
-    assert {attempt.row.webhook for attempt in attempts_now(made)} == {FIRST, SECOND}, "one that was held back has its turn again"
-
-
-def test_nothing_is_sent_after_the_lease_has_run_out() -> None:
-    made = scheduler(places=8)
-    holding(made, FIRST, *rows(FIRST, 50))
-    assert made.next(1000.0) is None
-    assert made.next(999.9) is not None
-
-
-def test_a_revoked_shard_removes_its_endpoints() -> None:
-    made = scheduler(places=8)
-    target = holding(made, FIRST, *rows(FIRST, 50))
-    made.hold({shard: 1 for shard in range(SHARDS) if shard != shard_of(FIRST)}, excess=(), until=2000.0)
-    assert target.revoked
-    assert made.next(0.0) is None
-    assert made.endpoint(FIRST) is None
-
-
-def test_a_shard_is_released_when_nothing_is_in_flight() -> None:
-    made = scheduler(places=8)
-    holding(made, FIRST, *rows(FIRST, 1))
-    [attempt] = attempts_now(made)
-    made.hold(dict.fromkeys(range(SHARDS), 1), excess=[shard_of(FIRST)], until=2000.0)
-    assert made.free() == []
-    attempt.endpoint.succeeded(attempt.row, 0.0)
-    made.completed(attempt)
-    assert made.free() == [shard_of(FIRST)]
+@pytest.mark.parametrize(("risk", "most"), [(Risk.PROVEN, 8), (Risk.NEW, 6), (Risk.FAILING, 2)])
+async def test_attempts_that_may_hang_leave_places_for_the_others(risk: Risk, most: int) -> None:
+    places = Places(8)
+    waiting = [asyncio.create_task(places.take(risk)) for _ in range(20)]
+    await asyncio.sleep(0)
+    assert places.taken == most
+    places.give_back(risk)
+    await asyncio.sleep(0)
+    assert places.taken == most
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    for _ in range(most):
+        places.give_back(risk)
+    for _ in range(8):
+        await places.take(Risk.PROVEN)
+    assert places.taken == 8, "a wait that was given up has kept no place"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import StreamWriter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -15,20 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.kernel.background_task import FAULTS
-from projections.webhook.endpoint_health import EndpointFailures
-from projections.webhook.keys import shard_of
-from projections.webhook.store import DELIVERED, PENDING, PendingDelivery
+from projections.webhook.store import (
+    DELIVERED,
+    PENDING,
+    AttemptOutcome,
+    DeliveryStore,
+    EndpointHealthChange,
+    PendingDelivery,
+    WebhookStatus,
+)
 from tests.support.clock import NOON
 from tests.workers.outbound.host import OK, Host, says
 from tests.workers.webhook.sender.sending import LOOPBACK, Receiver, Sending, until
 from workers.adapters.outbound_http import GuardedClient
-from workers.kernel.metrics import WorkerMetrics
 from workers.webhook.sender.attempt import DeliveryClient
-from workers.webhook.sender.endpoint import EndpointSender
-from workers.webhook.sender.endpoint_configs import EndpointConfig
-from workers.webhook.sender.outcome_handler import OutcomeHandler
+from workers.webhook.sender.endpoint import Endpoint, SharedParts
+from workers.webhook.sender.endpoint_configs import EndpointConfig, EndpointConfigs
+from workers.webhook.sender.outcomes import OutcomeRecorder
 from workers.webhook.sender.retries import DELAYS, RetrySchedule
-from workers.webhook.sender.scheduler import DeliveryScheduler, PendingOutcome
 
 WEBHOOK = UUID(int=1)
 RETRY_AFTER = (
@@ -68,36 +72,60 @@ answers = st.binary(max_size=200) | st.builds(
 )
 
 
-class Outcomes:
-    """A scheduler with one endpoint, whose outcomes are stored in memory instead of written."""
+class Store(DeliveryStore):
+    """A table with one webhook, which is enabled."""
+
+    def __init__(self) -> None: ...
+
+    async def webhook_status(self, webhook: UUID) -> WebhookStatus:
+        return WebhookStatus(1, enabled=True, failing_since=None)
+
+
+class Configs(EndpointConfigs):
+    """Webhooks with this address."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
+        config = EndpointConfig(1, self._url, as_json=True, disabled=False, headers={}, keys=[bytes(32)], previous_until=None)
+        return dict.fromkeys(webhooks, config)
+
+
+class Recorder(OutcomeRecorder):
+    """Keeps outcomes in memory."""
 
     def __init__(self) -> None:
-        self.scheduler = DeliveryScheduler(lambda: None)
-        self.scheduler.hold({shard_of(WEBHOOK): 1}, excess=(), until=float("inf"))
-        self.handler = OutcomeHandler(
-            self.scheduler, self, schedule=RetrySchedule(DELAYS), rng=Random(1), time=lambda: 0.0, metrics=WorkerMetrics()
-        )
-        self.outcomes: list[PendingOutcome] = []
+        self.outcomes: list[AttemptOutcome] = []
 
-    def add(self, pending_outcome: PendingOutcome) -> None:
-        self.outcomes.append(pending_outcome)
+    async def record(self, outcome: AttemptOutcome, health: EndpointHealthChange | None) -> None:
+        self.outcomes.append(outcome)
 
-    def set_health(self, endpoint: EndpointSender, health: EndpointFailures) -> None: ...
 
-    async def attempt(self, client: DeliveryClient, url: str) -> PendingOutcome:
-        endpoint = self.scheduler.endpoint(WEBHOOK)
-        assert endpoint is not None
-        endpoint.queues.offer(PendingDelivery(WEBHOOK, 1, "a", "{}", 0, 0.0), 0.0)
-        attempt = self.scheduler.next(0.0)
-        assert attempt is not None
-        config = EndpointConfig(1, url, as_json=True, disabled=False, headers={}, keys=[bytes(32)], previous_until=None)
-        self.handler.handle(attempt, await client.send(attempt.row, config))
-        self.scheduler.completed(attempt)
-        return self.outcomes[-1]
+async def _never(webhook: UUID, reason: str) -> None:
+    raise AssertionError(f"{webhook}: {reason}")
+
+
+async def outcome_of(client: DeliveryClient, url: str) -> AttemptOutcome:
+    """Return the outcome of an attempt at this address."""
+    recorder = Recorder()
+    parts = SharedParts(
+        store=Store(),
+        configs=Configs(url),
+        client=client,
+        outcomes=recorder,
+        disable=_never,
+        schedule=RetrySchedule(DELAYS),
+        rng=Random(1),
+        until=float("inf"),
+    )
+    await Endpoint(WEBHOOK, shard=0, epoch=1, parts=parts)._attempt(PendingDelivery(WEBHOOK, 1, "a", "{}", 0, 0.0))
+    [outcome] = recorder.outcomes
+    return outcome
 
 
 @pytest.fixture(scope="module")
-def attempted() -> Iterator[Callable[[bytes], PendingOutcome]]:
+def attempted() -> Iterator[Callable[[bytes], AttemptOutcome]]:
     """Attempt a delivery to a receiver on a real socket, which answers with these bytes and closes the connection."""
     answers = [b""]
 
@@ -105,13 +133,9 @@ def attempted() -> Iterator[Callable[[bytes], PendingOutcome]]:
         out.write(answers[0])
         out.close()
 
-    async def attempt(answer: bytes) -> PendingOutcome:
+    async def attempt(answer: bytes) -> AttemptOutcome:
         answers[0] = answer
-        outcomes = Outcomes()
-        outcome = await outcomes.attempt(client, host.url)
-        assert outcomes.scheduler.in_flight == 0
-        assert outcome.endpoint.in_flight == 0
-        return outcome
+        return await outcome_of(client, host.url)
 
     async def opened() -> None:
         await host.__aenter__()
@@ -129,8 +153,8 @@ def attempted() -> Iterator[Callable[[bytes], PendingOutcome]]:
 
 
 @given(answer=answers)
-def test_any_bytes_are_a_try(attempted: Callable[[bytes], PendingOutcome], answer: bytes) -> None:
-    outcome = attempted(answer).outcome
+def test_any_bytes_are_a_try(attempted: Callable[[bytes], AttemptOutcome], answer: bytes) -> None:
+    outcome = attempted(answer)
     assert outcome.state in (DELIVERED, PENDING)
     assert outcome.attempts == 1
     assert (outcome.state == DELIVERED) == (outcome.error is None)
@@ -138,8 +162,8 @@ def test_any_bytes_are_a_try(attempted: Callable[[bytes], PendingOutcome], answe
 
 
 @pytest.mark.parametrize("value", RETRY_AFTER)
-def test_no_retry_after_is_more_than_a_failed_try(attempted: Callable[[bytes], PendingOutcome], value: str) -> None:
-    outcome = attempted(answered(value)).outcome
+def test_no_retry_after_is_more_than_a_failed_try(attempted: Callable[[bytes], AttemptOutcome], value: str) -> None:
+    outcome = attempted(answered(value))
     assert (outcome.state, outcome.status) == (PENDING, 503)
     assert 0 <= outcome.wait <= 3600
 

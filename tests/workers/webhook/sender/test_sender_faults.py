@@ -48,8 +48,8 @@ async def test_429_pauses_the_whole_endpoint(sending: Sending) -> None:
         busy = False
         sending.put(other, (4, "a"))
         await sending.finished(other, 1)
+        await until(lambda: sender.in_flight == 0)
         assert len(receiver.got) == 2
-        assert sender.in_flight == 0
     assert [row[1:3] for row in sending.states(webhook)] == [(0, 1), (0, 0), (0, 0)]
     waits = "SELECT extract(epoch FROM due_at - now())::int FROM deliveries WHERE webhook = %s AND attempts = 1"
     [(wait,)] = sending.rows(waits, webhook)
@@ -247,9 +247,10 @@ async def test_a_member_that_lost_its_shards_writes_and_sends_nothing(sending: S
         sending.rows("UPDATE consumer_shards SET owner = %s, epoch = epoch + 1, held_until = 'infinity' RETURNING 1", UUID(int=9))
         resume.set()
         await until(lambda: sender.in_flight == 0)
-        await until(lambda: shard_of(webhook) not in sender._scheduler.shards)
+        await until(lambda: shard_of(webhook) not in sender._endpoints.shards)
         sending.put(webhook, (3, "b"))
-        await until(lambda: not sender._reader.has_new)
+        await sender._endpoints.find_new()
+        assert len(sender._endpoints) == 0
     assert [row[1:3] for row in sending.states(webhook)] == [(0, 0)] * 3
     assert sending.rows("SELECT count(*) FROM delivery_attempts") == [(0,)]
     assert len(receiver.got) <= 2, "the second may have begun before the write was refused"
@@ -269,12 +270,11 @@ async def test_the_next_owner_sends_again_with_the_same_id(sending: Sending) -> 
             sending.put(webhook, (1, "a"))
             await until(lambda: receiver.got)
             assert frozen._task is not None
-            for task in (frozen._task, *frozen._tasks, *frozen._workers):  # as if it were killed
+            for task in (frozen._task, *frozen._tasks, *frozen._endpoints._tasks.values()):  # as if it were killed
                 task.cancel()
             stuck = False
             async with sending.sender(lease=0.5):
                 await sending.finished(webhook, 1)
-            frozen._scheduler.in_flight = 0
     assert len({got.id for got in receiver.got}) == 1
     assert len(receiver.got) == 2
 
@@ -300,18 +300,9 @@ async def test_after_a_promotion_nothing_is_sent_before_the_shards_are_held_agai
             promoted.setattr(ShardLeases, "timeline", sending.core.database.timeline + 1)
             sender._waker.wake()
             await given_up.wait()
-            read = sender._reader.read
-            reads = asyncio.Semaphore(0)
-
-            async def counted() -> bool:
-                more = await read()
-                reads.release()
-                return more
-
-            promoted.setattr(sender._reader, "read", counted)
             sending.put(webhook, (2, "a"))
             for _ in range(3):
-                await reads.acquire()
+                await sender._endpoints.find_new()
             sent_meanwhile = len(receiver.got) + sender.in_flight
             resume.set()
             await sending.finished(webhook, 2)

@@ -1,51 +1,85 @@
-"""A table of deliveries in memory that answers like the real statements, and a simulation around a reader in which anything may
-happen at any time, including during a query."""
+"""A simulation around the endpoints of a sender: a table of deliveries in memory, receivers, and a clock that passes as soon as
+nothing else is to be done. Anything may happen at any time, including during a query."""
 
 from __future__ import annotations
 
+import asyncio
+from bisect import insort
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from random import Random
+from selectors import SelectSelector
+from typing import Any, TypeVar
 from uuid import UUID
 
-from projections.webhook.endpoint_health import EndpointFailures
+from domain.kernel.errors import Unavailable
+from projections.consumers.leases import LeaseLost
 from projections.webhook.keys import SHARDS, DeliverySource, shard_of
 from projections.webhook.store import (
     BEGINNING,
     DELIVERED,
     FAILED,
     PENDING,
+    AttemptOutcome,
     Cursor,
     DeliveryStore,
+    EndpointHealthChange,
     Key,
+    Page,
     PageRequest,
     PendingDelivery,
     Place,
-    QueueRequest,
+    WebhookStatus,
 )
-from workers.kernel.metrics import WorkerMetrics
-from workers.webhook.sender.attempt import AttemptResult
-from workers.webhook.sender.endpoint import EndpointSender
-from workers.webhook.sender.endpoint_state import TimeCame, Unsendable
-from workers.webhook.sender.outcome_handler import OutcomeHandler
-from workers.webhook.sender.reader import DeliveryReader
+from workers.webhook.sender.attempt import AttemptResult, DeliveryClient
+from workers.webhook.sender.endpoint import Endpoint, SharedParts
+from workers.webhook.sender.endpoint_configs import EndpointConfig, EndpointConfigs
+from workers.webhook.sender.endpoints import Endpoints
+from workers.webhook.sender.outcomes import OutcomeRecorder
+from workers.webhook.sender.places import Places
 from workers.webhook.sender.retries import RetrySchedule
-from workers.webhook.sender.scheduler import DeliveryScheduler, PendingOutcome, ScheduledAttempt
 
 NOON = datetime(2031, 1, 2, 12, 0, tzinfo=UTC)
 WEBHOOKS = ((UUID(int=1), UUID(int=2)), (UUID(int=4), UUID(int=24)))
 """The webhooks of each source. Two of them, of different sources, are in one shard."""
 ORDERING_KEYS = ("a", "b", "c")
 DELAYS = (0.0, 5.0, 5.0, 60.0)
-CAPACITY = 3
+ROWS_EACH = 3
+OF_A_LANE = 2
+
+T = TypeVar("T")
+
+
+class _NoWait(SelectSelector):
+    loop: SimulatedLoop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        assert timeout is not None, "nothing will ever happen again"
+        self.loop.now += max(timeout, 0.0)
+        return []
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    """An event loop without sockets, whose time passes when all tasks wait."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        selector = _NoWait()
+        selector.loop = self
+        super().__init__(selector)
+
+    def time(self) -> float:
+        return self.now
 
 
 @dataclass
 class Row:
-    """A delivery. `done` is the truth, written or not. `excused` is True if it was resent, or its outcome was lost with its shard,
+    """A delivery. `done` is the truth, recorded or not. `excused` is True if it was resent, or its outcome was lost with its shard,
     so it may be sent twice and after later ones."""
 
     state: int = PENDING
@@ -59,118 +93,240 @@ def place(key: Key) -> Place:
     return key[1], key[0], key[2]
 
 
-def cursor_of(key: Key) -> Cursor:
-    return _cursor_of_webhook(key[0])
-
-
 @cache
-def _cursor_of_webhook(webhook: UUID) -> Cursor:
-    source = next(source for source, webhooks in zip(DeliverySource, WEBHOOKS, strict=True) if webhook in webhooks)
-    return source, shard_of(webhook)
+def cursor_of(webhook: UUID) -> Cursor:
+    callbacks = webhook in WEBHOOKS[DeliverySource.CALLBACKS]
+    return DeliverySource.CALLBACKS if callbacks else DeliverySource.NOTIFICATIONS, shard_of(webhook)
 
 
-class Twin(DeliveryStore):
-    """The statements of the store, over rows in memory."""
+class Table(DeliveryStore):
+    """The statements of the store, over rows in memory. Each shows the rows of one moment between its call and its answer."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._ordered: list[Key] = []
+        self._of_webhook: defaultdict[UUID, list[Key]] = defaultdict(list)
 
     async def last_places(self, cursors: Iterable[Cursor]) -> dict[Cursor, Place]:
-        results = {
-            cursor: max((place(key) for key in self._pending() if cursor_of(key) == cursor), default=BEGINNING)
-            for cursor in cursors
-        }
-        self._world.meanwhile()
-        return results
+        def read() -> dict[Cursor, Place]:
+            last: dict[Cursor, Place] = dict.fromkeys(cursors, BEGINNING)
+            return last | {cursor_of(key[0]): place(key) for key in self._pending() if cursor_of(key[0]) in last}
+
+        return await self._world.answered(read)
 
     async def webhooks(self) -> list[UUID]:
-        result = sorted({webhook for webhook, _, _ in self._pending()})
-        self._world.meanwhile()
-        return result
+        return await self._world.answered(lambda: sorted({webhook for webhook, _, _ in self._pending()}))
 
-    async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[PendingDelivery]]:
-        result: defaultdict[Cursor, list[Key]] = defaultdict(list)
-        for key in self._pending():
-            cursor = cursor_of(key)
-            if cursor in after and place(key) > after[cursor] and len(result[cursor]) < limit:
-                result[cursor].append(key)
-        rows = iter(self._answered([key for keys in result.values() for key in keys]))
-        return {cursor: [next(rows) for _ in keys] for cursor, keys in result.items() if keys}
-
-    async def read_pages(self, requests: Sequence[PageRequest]) -> list[PendingDelivery]:
-        results: list[Key] = []
-        for request in requests:
-            page = [
-                key
-                for key in self._pending()
-                if key[0] == request.webhook and (key[1], key[2]) > (request.position, request.ordering_key)
-            ]
-            results += page[: request.limit]
-        return self._answered(results)
-
-    async def read_queues(self, requests: Sequence[QueueRequest], *, each: int) -> list[PendingDelivery]:
-        results: list[Key] = []
-        for request in requests:
-            queue = [key for key in self._pending() if (key[0], key[2]) == (request.webhook, request.ordering_key)]
-            results += [key for key in queue if request.after < key[1] <= request.through][:each]
-        return self._answered(results)
-
-    async def read_probes(self, webhooks: Sequence[UUID]) -> list[PendingDelivery]:
-        results: list[Key] = []
-        for webhook in webhooks:
-            heads: dict[str, Key] = {}
+    async def read_new(self, after: Mapping[Cursor, Place], *, limit: int) -> dict[Cursor, list[Place]]:
+        def read() -> dict[Cursor, list[Place]]:
+            new: defaultdict[Cursor, list[Place]] = defaultdict(list)
             for key in self._pending():
-                if key[0] == webhook:
-                    heads.setdefault(key[2], key)
+                cursor = cursor_of(key[0])
+                if cursor in after and place(key) > after[cursor] and len(new[cursor]) < limit:
+                    new[cursor].append(place(key))
+            return {cursor: places for cursor, places in new.items() if places}
+
+        return await self._world.answered(read)
+
+    async def page(self, request: PageRequest) -> Page:
+        def fits(key: Key) -> bool:
+            return (key[1], key[2]) > (request.position, request.ordering_key)
+
+        return await self._world.answered(lambda: self._page(request.webhook, fits, limit=request.limit))
+
+    async def lane(self, webhook: UUID, ordering_key: str) -> Page:
+        return await self._world.answered(lambda: self._page(webhook, lambda key: key[2] == ordering_key, limit=OF_A_LANE))
+
+    async def probe(self, webhook: UUID) -> PendingDelivery | None:
+        def read() -> PendingDelivery | None:
+            heads: dict[str, Key] = {}
+            for key in self._pending(webhook):
+                heads.setdefault(key[2], key)
             now = self._world.now
-            results += sorted(heads.values(), key=lambda key: (max(self._world.table[key].due, now), key[1]))[:1]
-        return self._answered(results)
+            first = sorted(heads.values(), key=lambda key: (max(self._world.table[key].due, now), key[1]))[:1]
+            return next(map(self._row, first), None)
 
-    def _pending(self) -> list[Key]:
+        return await self._world.answered(read)
+
+    async def webhook_status(self, webhook: UUID) -> WebhookStatus:
+        return await self._world.answered(lambda: WebhookStatus(1, enabled=True, failing_since=None))
+
+    def _pending(self, webhook: UUID | None = None) -> list[Key]:
         table = self._world.table
-        if len(self._ordered) != len(table):  # rows are added, and never removed
-            self._ordered = sorted(table, key=place)
-        return [key for key in self._ordered if table[key].state == PENDING]
+        for key in islice(table, len(self._ordered), None):  # rows are added, and never removed
+            insort(self._ordered, key, key=place)
+            insort(self._of_webhook[key[0]], key, key=place)
+        keys = self._ordered if webhook is None else self._of_webhook[webhook]
+        return [key for key in keys if table[key].state == PENDING]
 
-    def _answered(self, keys: Sequence[Key]) -> list[PendingDelivery]:
-        """Return the rows as they are now. Changes during the query are not in the answer."""
-        now, answer = self._world.now, []
-        for key in keys:
-            row = self._world.table[key]
-            answer.append(PendingDelivery(*key, "{}" if row.due <= now else None, row.attempts, max(row.due - now, 0.0)))
-        self._world.meanwhile()
-        return answer
+    def _page(self, webhook: UUID, fits: Callable[[Key], bool], *, limit: int) -> Page:
+        keys = [key for key in self._pending(webhook) if fits(key)]
+        return Page(list(map(self._row, keys[:limit])), more=len(keys) >= limit)
+
+    def _row(self, key: Key) -> PendingDelivery:
+        row, now = self._world.table[key], self._world.now
+        return PendingDelivery(*key, "{}" if row.due <= now else None, row.attempts, max(row.due - now, 0.0))
+
+
+class Configs(EndpointConfigs):
+    """Webhooks that never change."""
+
+    def __init__(self) -> None: ...
+
+    async def load(self, webhooks: Sequence[UUID]) -> dict[UUID, EndpointConfig]:
+        config = EndpointConfig(1, "", as_json=True, disabled=False, headers={}, keys=(), previous_until=None)
+        return dict.fromkeys(webhooks, config)
+
+
+class Receivers(DeliveryClient):
+    """Receivers that answer as the world decides."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def send(self, row: PendingDelivery, config: EndpointConfig | None) -> AttemptResult:
+        return await self._world.receive(row)
+
+
+class Recorder(OutcomeRecorder):
+    """Records outcomes in the table in memory, under the epoch of the world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def record(self, outcome: AttemptOutcome, health: EndpointHealthChange | None) -> None:
+        world = self._world
+
+        def write() -> bool:
+            row = world.table[outcome.key]
+            if outcome.epoch != world.epoch:
+                row.done, row.excused = row.state != PENDING, True
+                return False
+            if row.state == PENDING:
+                row.state, row.attempts = outcome.state, outcome.attempts
+                row.due = world.now + outcome.wait if outcome.state == PENDING else row.due
+            return True
+
+        if not await world.answered(write, may_fail=False):
+            raise LeaseLost
 
 
 class World:
-    """Random actions, and the invariants that hold whenever something is sent."""
+    """Random acts, and the invariants that hold whenever something is sent."""
 
-    def __init__(self, random: Random, *, failing: float, delays: Sequence[float] = DELAYS, places: int = 8) -> None:
+    def __init__(
+        self, random: Random, *, failing: float = 0.0, delays: Sequence[float] = DELAYS, places: int = 8, rows_each: int = ROWS_EACH
+    ) -> None:
+        self.loop = SimulatedLoop()
         self.random = random
         self.failing = failing
         self.delays = delays
-        self.now = 1000.0
+        self.faults = 0.02
+        """The share of queries that fail."""
         self.table: dict[Key, Row] = {}
+        self.of_lane: defaultdict[tuple[UUID, str], list[Key]] = defaultdict(list)
         self.position = 0
         self.to_insert: tuple[deque[tuple[Key, ...]], ...] = tuple(deque() for _ in WEBHOOKS)
         """The rows that the fan-out of each source has not inserted yet: each source has its own lag."""
-        self.epoch = 0
-        self.in_flight: list[ScheduledAttempt] = []
-        self.unwritten: list[PendingOutcome] = []
-        self.busy = False
-        self.scheduler = DeliveryScheduler(lambda: None, places=places)
-        self.scheduler.waiting_each = CAPACITY
-        self.outcome_handler = OutcomeHandler(
-            self.scheduler, self, schedule=RetrySchedule(delays), rng=random, time=lambda: self.now, metrics=WorkerMetrics()
+        self.epoch = self.noticed_epoch = 0
+        self.in_flight: dict[tuple[UUID, str], Key] = {}
+        self.hanging: frozenset[UUID] = frozenset()
+        """The webhooks whose receivers never answer."""
+        self.most_in_flight = 0
+        self.breaches: list[AssertionError] = []
+        self.parts = SharedParts(
+            store=Table(self),
+            configs=Configs(),
+            client=Receivers(self),
+            outcomes=Recorder(self),
+            disable=self._never,
+            schedule=RetrySchedule(delays),
+            rng=random,
+            places=Places(places),
+            time=lambda: self.now,
+            rows_each=rows_each,
         )
-        self.reader = DeliveryReader(Twin(self), scheduler=self.scheduler, disable=self._never, time=lambda: self.now)
-        self.take_shards()
+        self.endpoints = Endpoints(self.parts)
+
+    @property
+    def now(self) -> float:
+        return self.loop.now
+
+    def skip(self, seconds: float) -> None:
+        """Let time pass in which nothing happens."""
+        self.loop.now += seconds
+
+    def run(self, act: Callable[[World], Any]) -> None:
+        """Run a coroutine function in a simulated loop, with a sender."""
+
+        async def main() -> None:
+            self.take_shards()
+            finding = asyncio.create_task(self._find())
+            try:
+                await act(self)
+                assert not finding.done()
+                for breach in self.breaches:
+                    raise breach
+            finally:
+                finding.cancel()
+                self.endpoints.hold({}, excess=(), until=0.0)
+                await asyncio.sleep(0.1)
+
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.run(main())
+
+    async def _find(self) -> None:
+        while True:
+            more = False
+            with suppress(Unavailable):
+                more = await self.endpoints.find_new()
+            if not more:
+                await asyncio.sleep(1.0)
+
+    async def answered(self, read: Callable[[], T], *, may_fail: bool = True) -> T:
+        """Return the answer of a query, after a random time."""
+        await asyncio.sleep(self.random.choice((0.0, 0.001, 0.01)))
+        if may_fail and self.random.random() < self.faults:
+            raise Unavailable("the database does not answer")
+        answer = read()
+        await asyncio.sleep(self.random.choice((0.0, 0.001, 0.01)))
+        return answer
+
+    async def receive(self, row: PendingDelivery) -> AttemptResult:
+        try:
+            self._check(row)
+        except AssertionError as breach:  # an endpoint logs what its attempts raise
+            self.breaches.append(breach)
+        lane = (row.webhook, row.ordering_key)
+        self.in_flight[lane] = row.key
+        self.most_in_flight = max(self.most_in_flight, len(self.in_flight))
+        try:
+            await asyncio.sleep(15.0 if row.webhook in self.hanging else self.random.choice((0.0, 0.002, 0.02, 3.0)))
+        finally:
+            del self.in_flight[lane]
+        if self.random.random() < 0.02 * (self.failing > 0):
+            return AttemptResult(NOON, 0.1, error="no descriptor", unsent=True)
+        failed = row.webhook in self.hanging or self.random.random() < self.failing
+        pauses = failed and self.random.random() < 0.1 and row.webhook not in self.hanging
+        self.table[row.key].done = not failed or row.attempts + 1 == len(self.delays)
+        return AttemptResult(NOON, 0.1, 503 if failed else 200, "no" if failed else None, requested_wait=20.0 * pauses)
+
+    def _check(self, delivery: PendingDelivery) -> None:
+        webhook, position, ordering_key = delivery.key
+        row = self.table[delivery.key]
+        assert self.now < self.parts.until
+        assert (webhook, ordering_key) not in self.in_flight
+        assert sum(endpoint == webhook for endpoint, _ in self.in_flight) < 16
+        if not row.excused:
+            assert not row.done, "nothing is sent twice without need"
+            assert row.attempts == delivery.attempts < len(self.delays)
+            earlier = [key for key in self.of_lane[webhook, ordering_key] if key[1] < position]
+            assert all(self.table[key].done or self.table[key].excused for key in earlier), "nothing overtakes"
 
     async def _never(self, webhook: UUID, reason: str) -> None:
         raise AssertionError(f"{webhook}: {reason}")
 
-    # --- actions
+    # --- acts
 
     def append(self) -> None:
         """Append a write to the log, for some webhooks of one or both sources."""
@@ -178,8 +334,8 @@ class World:
         for source, webhooks in enumerate(WEBHOOKS):
             called = self.random.sample(webhooks, self.random.randint(0, len(webhooks)))
             keys = [
-                (entry, self.position, key)
-                for entry in called
+                (webhook, self.position, key)
+                for webhook in called
                 for key in self.random.sample(ORDERING_KEYS, self.random.randint(1, 2))
             ]
             self.to_insert[source].append(tuple(keys))
@@ -189,141 +345,78 @@ class World:
         waiting = self.random.choice(self.to_insert)
         for _ in range(self.random.randint(0, len(waiting))):
             for key in waiting.popleft():
-                self.table[key] = Row(due=self.now)
-        self.reader.has_new = True
+                self.put(key)
 
-    def start(self) -> None:
-        attempt = self.scheduler.next(self.now)
-        if attempt is not None:
-            self.check(attempt)
-            self.in_flight.append(attempt)
-
-    def land(self) -> None:
-        if self.in_flight:
-            attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
-            failed = self.random.random() < self.failing
-            pauses = failed and self.random.random() < 0.1
-            result = AttemptResult(NOON, 0.1, 503 if failed else 200, "no" if failed else None, requested_wait=20.0 * pauses)
-            self.outcome_handler.handle(attempt, result)
-            self.scheduler.completed(attempt)
-            outcome = self.unwritten[-1].outcome
-            if not attempt.endpoint.revoked:
-                self.table[outcome.key].done = outcome.state != PENDING
-
-    def give_up(self) -> None:
-        """Fail to read the webhook before an attempt."""
-        if self.in_flight:
-            attempt = self.in_flight.pop(self.random.randrange(len(self.in_flight)))
-            self.scheduler.not_sent(attempt, self.random.choice((Unsendable(1.0), Unsendable(60.0), TimeCame())), now=self.now)
-            self.scheduler.completed(attempt)
-
-    def write(self) -> None:
-        """Write some of the outcomes, in order, as the statement does."""
-        count = self.random.randint(0, len(self.unwritten))
-        batch, self.unwritten = self.unwritten[:count], self.unwritten[count:]
-        for pending_outcome in batch:
-            outcome, row = pending_outcome.outcome, self.table[pending_outcome.outcome.key]
-            if outcome.epoch == self.epoch and row.state == PENDING:
-                row.state, row.attempts = outcome.state, outcome.attempts
-                row.due = self.now + outcome.wait if outcome.state == PENDING else row.due
-        for pending_outcome in batch:
-            self.scheduler.outcome_written(pending_outcome)
+    def put(self, key: Key) -> None:
+        self.table[key] = Row(due=self.now)
+        self.of_lane[key[0], key[2]].append(key)
 
     def resend(self) -> None:
         finished = [key for key, row in self.table.items() if row.state != PENDING]
         if finished:
             key = self.random.choice(finished)
             self.table[key] = Row(due=self.now, excused=True)
-            endpoint = self.scheduler.endpoint(key[0])
-            if endpoint is not None:
-                endpoint.read_again()
-                self.scheduler.mark_ready(endpoint)
+            self.endpoints.read_again(key[0])
+
+    def listen_again(self) -> None:
+        self.endpoints.read_all_again()
 
     def revoke(self) -> None:
-        """Hand all shards to another member and back: unwritten outcomes are lost."""
-        for key in [pending_outcome.outcome.key for pending_outcome in self.unwritten] + [
-            attempt.row.key for attempt in self.in_flight
-        ]:
-            self.table[key].excused = True
-        for row in self.table.values():
-            row.done = row.state != PENDING
-        self.take_shards()
+        """Hand all shards to another member and back: what is not recorded is lost. The member may notice it late."""
+        self.epoch += 1
+        if self.random.random() < 0.5:
+            self._hold()
+        else:
+            self.loop.call_later(2.0, self._hold)
+
+    def release(self) -> None:
+        """Ask the member to hand over a shard, and let it keep the shard in the end."""
+        self._hold(shard_of(WEBHOOKS[0][0]))
+        self.loop.call_later(self.random.choice((0.01, 20.0)), self._hold)
+
+    def expire(self) -> None:
+        """Let the leases run out, and renew them later."""
+        self.parts.until = self.now
+        self.loop.call_later(5.0, self._hold)
 
     def take_shards(self) -> None:
         self.epoch += 1
-        shards = dict.fromkeys(range(SHARDS), self.epoch)
-        if self.scheduler.hold(shards, excess=(), until=float("inf")):
-            self.reader.find_webhooks = True
+        self._hold()
 
-    def wait(self) -> None:
-        self.now += self.random.choice((0.1, 2.0, 7.0, 40.0))
+    def _hold(self, *excess: int) -> None:
+        """Let the member notice which shards it owns. What was in flight under a former epoch is cancelled."""
+        if self.noticed_epoch != self.epoch:
+            self.noticed_epoch = self.epoch
+            for row in self.table.values():
+                row.excused = row.excused or row.state == PENDING
+                row.done = row.state != PENDING
+        self.endpoints.hold(dict.fromkeys(range(SHARDS), self.epoch), excess=excess, until=float("inf"))
 
-    def read(self) -> None:
-        """Do a round of the reader. The twin never waits, so a round ends at once. Other actions happen during its queries."""
-        self.busy = True
-        round_ = self.reader.read()
-        try:
-            round_.send(None)
-        except StopIteration:
-            return
-        finally:
-            self.busy = False
-        raise AssertionError("it waits")
+    async def act(self, *, rare: bool) -> None:
+        """Do something, then let some time pass."""
+        acts = (self.append, self.append, self.append, self.insert, self.insert, self.resend)
+        self.random.choice((*acts, *((self.revoke, self.listen_again, self.release, self.expire) if rare else ())))()
+        await asyncio.sleep(self.random.choice((0.0, 0.001, 0.001, 0.01, 0.01, 0.1, 2.0, 40.0)))
 
-    def meanwhile(self) -> None:
-        while self.busy and self.random.random() < 0.5:
-            self.random.choice((self.append, self.insert, self.start, self.land, self.write, self.resend))()
-
-    def step(self, *, rare: bool) -> None:
-        often = (self.read, self.start, self.land)
-        seldom = (self.give_up, self.append, self.append, self.insert, self.write, self.wait, self.resend, self.start)
-        self.random.choice((*often, *often, *seldom, *([self.revoke] if rare else ())))()
-
-    # --- rules
-
-    def check(self, attempt: ScheduledAttempt) -> None:
-        webhook, position, ordering_key = attempt.row.key
-        row = self.table[attempt.row.key]
-        assert not [
-            entry
-            for entry in self.in_flight
-            if (entry.row.webhook, entry.row.ordering_key) == (webhook, ordering_key) and not entry.endpoint.revoked
-        ]
-        if not row.excused:
-            assert not row.done, "nothing is sent twice without need"
-            assert row.attempts <= attempt.row.attempts < len(self.delays)
-            earlier = [key for key in self.table if (key[0], key[2]) == (webhook, ordering_key) and key[1] < position]
-            assert all(self.table[key].done or self.table[key].excused for key in earlier), "nothing overtakes"
-
-    def drain(self) -> None:
+    async def drain(self) -> None:
         """Deliver everything to working receivers."""
-        self.failing = 0.0
+        self.failing = self.faults = 0.0
         while any(self.to_insert):
             self.insert()
-        for _ in range(400):
-            self.read()
-            for _ in range(20):
-                self.start()
-                self.land()
-            self.write()
-            self.now += 1.0
-            self.reader.has_new = True
-            if all(row.state != PENDING for row in self.table.values()) and self.quiet:
-                break
+        for _ in range(1000):
+            await asyncio.sleep(1.0)
+            if self.is_finished and not self.tasks:
+                return
+        raise AssertionError({key: row for key, row in self.table.items() if row.state == PENDING})
 
     @property
-    def quiet(self) -> bool:
-        """Return True if no state of finished deliveries remains."""
-        return all(endpoint.idle and not len(endpoint.queues) for endpoint in self.scheduler.endpoints.values())
+    def tasks(self) -> list[Endpoint]:
+        """The endpoints with something to do."""
+        return list(self.endpoints._tasks)
 
-    # --- OutcomeSink
-
-    def add(self, pending_outcome: PendingOutcome) -> None:
-        self.unwritten.append(pending_outcome)
-
-    def set_health(self, endpoint: EndpointSender, health: EndpointFailures) -> None: ...
-
-
-def finished(world: World) -> bool:
-    """Return True if every row is delivered, or failed after its last attempt."""
-    return all(row.state == DELIVERED or (row.state == FAILED and row.attempts == len(DELAYS)) for row in world.table.values())
+    @property
+    def is_finished(self) -> bool:
+        """True if every row is delivered, or failed after its last attempt."""
+        return all(
+            row.state == DELIVERED or (row.state == FAILED and row.attempts == len(self.delays)) for row in self.table.values()
+        )
