@@ -20,7 +20,7 @@ _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 _ERROR = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 4\r\n\r\noops"
 _BUSY = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 _ELSEWHERE = b"HTTP/1.1 302 Found\r\nlocation: %s\r\ncontent-length: 0\r\n\r\n"
-_HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf of it"
+_HALF = b"HTTP/1.1 200 OK\r\ncontent-length: 10"
 _ENDLESS = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"
 _BYTE_SECONDS = 0.5
 _SLOW = 0.1
@@ -172,14 +172,18 @@ class _Connection(asyncio.Protocol):
         self._transport.write(_ELSEWHERE % self._receiver.elsewhere.encode())
 
     def break_off(self, _: UUID) -> None:
+        """Close the connection in the middle of the head."""
         self._transport.write(_HALF)
         self._transport.close()
 
-    def drip(self, _: UUID) -> None:
-        """Send a response byte by byte, in half of the cases including the head."""
-        head = _ENDLESS if self._receiver.dice.random() < 0.5 else b""
-        self._transport.write(head)
-        self._send_byte((_ENDLESS if not head else b"") + b"." * 1000)
+    def drip(self, delivery: UUID) -> None:
+        """Send a response byte by byte, in half of the cases including the head. A whole head accepts the delivery."""
+        if self._receiver.dice.random() < 0.5:
+            self._transport.write(_ENDLESS)
+            self._receiver.accepted.setdefault(delivery, time.time())
+            self._send_byte(b"." * 1000)
+        else:
+            self._send_byte(_ENDLESS + b"." * 1000)
 
     def _send_byte(self, rest: bytes) -> None:
         if rest and not self._transport.is_closing():
