@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,9 +17,10 @@ from tests.support.waiting import ROOT
 SWITCHES: Final = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--in-process-gpu", "--js-flags=--no-opt --no-maglev"),
+    "--in-process-gpu",
 )
-"""The last two save a fifth of the processor time: tests leave a page before it is worth optimising."""
+_UNOPTIMISED: Final = ("--js-flags=--no-opt --no-maglev",)
+"""Saves a tenth of the processor time where tests leave a page before it is worth optimising."""
 WIDE: Final = (1280, 800)
 NARROW: Final = (375, 812)
 expect.set_options(timeout=60_000)  # the machine may be busy
@@ -34,12 +35,12 @@ _OF_COLOURS: Final = ("color-contrast", "link-in-text-block")
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(switches: Sequence[str] = _UNOPTIMISED) -> AsyncIterator[Browser]:
     """Ends the test where it is not installed."""
     path = program("chromium")
     expect.set_options(timeout=60_000)
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=list(SWITCHES))
+        browser = await playwright.chromium.launch(executable_path=path, args=[*SWITCHES, *switches])
         try:
             yield browser
         finally:

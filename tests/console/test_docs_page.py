@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import httpx
-from playwright.async_api import Locator, Page, expect
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.console.browser import Visitor
+from tests.console.browser import Visitor, chromium
 from tests.console.conftest import KEY
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """A browser that optimises scripts: the page draws some 280 operations, and takes seconds for each step without."""
+    async with chromium(switches=()) as started:
+        yield started
 
 
 async def _authorised(guest: Visitor) -> Page:
