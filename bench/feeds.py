@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -31,8 +32,9 @@ from workers.adapters.kafka.feed import KafkaFeed
 from workers.adapters.kafka.relay import KafkaRelay
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
-from workers.kernel.feed import ConsumerFeed
+from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.log_feed import LogFeed
+from workers.kernel.log_reader import LogReader
 from workers.kernel.worker import Worker
 from workers.relay import relay_name
 from workers.webhook.fanout import NotificationFanout
@@ -82,22 +84,36 @@ async def _relay(followed: _Followed, prefix: str) -> tuple[int, float]:
     async with _stand(followed.url) as (database, log_watcher):
         name = relay_name(await cluster_id(KafkaConnection(followed.kafka)))
         await database.execute("DELETE FROM consumer_shards WHERE consumer = %s", (name,))
+        log = LogReader(database, log_watcher, source=lambda: LogFeed(database, log_watcher, kinds=None))
         relay = KafkaRelay(
             database,
-            log_watcher,
+            log,
+            leases=partial(ShardLeases, database, shards=1, member=new_id()),
             connection=KafkaConnection(followed.kafka),
             topics=Topics(prefix),
             kinds=RELAYED,
             existing_kinds=frozenset(kind.KIND for kind in AGGREGATES),
-            member=new_id(),
         )
-        return await _timed(database, name, worker=relay)
+        await log.start()
+        try:
+            return await _timed(database, name, worker=relay)
+        finally:
+            await log.stop()
 
 
-class _FromKafka(KafkaFeed):
-    """A feed that a consumer reads directly, also while it catches up."""
+@dataclass(slots=True)
+class _Direct:
+    """A feed that a consumer reads itself, also while it catches up."""
 
-    passed = 0
+    source: Feed
+    reads_log_since: float | None = None
+    passed: int = 0
+
+    async def fetch(self, after: int, *, limit: int = LIMIT) -> Batch:
+        return await self.source.fetch(after, limit=limit)
+
+    async def close(self) -> None:
+        await self.source.close()
 
     def restart(self, head: int) -> None:
         """Do nothing: the log loses nothing here."""
@@ -113,12 +129,12 @@ async def consume(url: str, *, kafka: str | None = None, after: int = 0) -> tupl
         mapper = EventMapper(catalogue())
         handler = NotificationFanout(database, Streams(database, mapper), mapper=mapper, notified=notified(), wake=lambda _: None)
         log = LogFeed(database, log_watcher, kinds=handler.topics)
-        feed: ConsumerFeed = log
+        feed: Feed = log
         if kafka is not None:
-            feed = _FromKafka(KafkaConnection(kafka), Topics(_RELAYED), database=database, past=log, kinds=handler.topics)
+            feed = KafkaFeed(KafkaConnection(kafka), Topics(_RELAYED), database=database, past=log, kinds=handler.topics)
         name = f"bench {next(_serials)}"
         leases = ShardLeases(database, name, shards=1, member=new_id())
-        consumer = Consumer(database, leases, feed=feed, handler=handler)
+        consumer = Consumer(database, leases, feed=_Direct(feed), handler=handler)
         await database.execute("TRUNCATE pending_deliveries, finished_deliveries")
         await database.execute("INSERT INTO consumer_shards (consumer, shard, position) VALUES (%s, 0, %s)", (name, after))
         since = time.perf_counter()

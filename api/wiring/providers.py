@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,6 @@ from projections.composition.queries import CompositionQueries
 from projections.job.log_lines import StoredJobNotes
 from projections.kernel.database.database import Database, Pool
 from projections.log.executor import CommandExecutor
-from projections.log.log_watcher import LogWatcher
 from projections.log.streams import Streams
 from projections.log_store.log_store import Logbook
 from projections.publishing_point.own_points import StoredPointOwners
@@ -55,7 +53,6 @@ from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.point_tokens import PointNames, PointTokens
 from workers.kernel.quiet import QuietMode
 from workers.kernel.settings import AggregateKinds, EncoderDevices, Home, Identity, MediaPlace, OutboundRules, StepSettings
-from workers.kernel.worker import Worker
 from workers.ports.checkpoints import CheckpointPlaces
 from workers.ports.media import MediaSource
 from workers.ports.outbound import Download, DownloadLimits, Outbound, OutboundConnections
@@ -292,28 +289,6 @@ def broker(connection: KafkaConnection | None, database: Database) -> KafkaBroke
     from workers.adapters.kafka.feed import KafkaBroker
 
     return KafkaBroker(connection, database)
-
-
-def relay(
-    database: Database, log_watcher: LogWatcher, *, connection: KafkaConnection, kinds: AggregateKinds, identity: Identity
-) -> Sequence[Worker]:
-    """Return the relay, which fills Kafka."""
-    from domain.kernel.ids import new_id
-    from workers.adapters.kafka.relay import KafkaRelay
-    from workers.adapters.kafka.topics import Topics
-
-    return [
-        KafkaRelay(
-            database,
-            log_watcher,
-            connection=connection,
-            topics=Topics(),
-            kinds=kinds.relayed,
-            existing_kinds=kinds.all,
-            member=new_id(),
-            host=identity.machine,
-        )
-    ]
 
 
 def anchoring(database: Database, places: CheckpointPlaces, *, quiet: QuietMode, clock: Clock, outbound: Outbound) -> Anchoring:

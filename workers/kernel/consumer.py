@@ -84,9 +84,10 @@ class Consumer(LeasedWorker, Generic[E]):
         feed: ConsumerFeed,
         handler: Handler[E],
         cadence: float = 0.0,
+        limit: int = LIMIT,
         tracer: Tracer = UNTRACED,
     ) -> None:
-        """`cadence` is the least number of seconds between two pages, unless a page is full."""
+        """`cadence` is the least number of seconds between two pages, unless a page is full; it has `limit` records."""
         super().__init__(leases, Waker())
         self._tracer = tracer
         self._database = database
@@ -96,7 +97,7 @@ class Consumer(LeasedWorker, Generic[E]):
         self._behind: set[str] = set()
         self._position: int | None = None
         self._requested: datetime | None = None
-        self._limit = LIMIT
+        self._limit = self._most = limit
         self._cadence = cadence
         self._rests_until = 0.0
         self._connection: AsyncConnection[TupleRow] | None = None
@@ -169,7 +170,7 @@ class Consumer(LeasedWorker, Generic[E]):
             await self._take(batch)
             if len(batch.records) < self._limit:
                 self._rests_until = time.monotonic() + self._cadence
-            self._limit = min(2 * self._limit, LIMIT)
+            self._limit = min(2 * self._limit, self._most)
 
     async def _wait(self, wait: Coroutine[Any, Any, T]) -> T:
         """Wait for something, which may take longer than a turn that works."""

@@ -21,7 +21,6 @@ class LogFeed:
     a single write that is larger."""
 
     reads_log_since: Final = None
-    passed: Final = 0
 
     def __init__(
         self,
@@ -57,12 +56,6 @@ class LogFeed:
 
     async def close(self) -> None:
         pass
-
-    def restart(self, head: int) -> None:
-        self._more = True
-
-    def interrupt(self) -> None:
-        """Do nothing: it waits for a moment only."""
 
     async def _end(self, start: int, size: int, head: int) -> int:
         """Return the end of a page after `start`: before the first write that does not fit as a whole, unless it is the only

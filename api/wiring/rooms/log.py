@@ -62,7 +62,7 @@ CONSUMERS = Room(
     routes=("api.media.consumer:routes",),
     grants=(Grant("TABLE log_epochs", "SELECT"),),
     services={AggregateKinds: "api.wiring.providers:aggregate_kinds", Broker: "api.wiring.providers:broker"},
-    worker_roles=(WorkerRole("relay", "api.wiring.providers:relay", needs_kafka=True),),
+    worker_roles=(WorkerRole("relay", "workers.adapters.kafka.relay:relay", needs_kafka=True),),
 )
 LISTS = Room(
     name="lists",

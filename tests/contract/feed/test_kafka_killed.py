@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -15,7 +14,7 @@ from deploy.kafka.broker import Broker
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent
 from tests.contract.feed.test_feeds import relayed, some_writes
-from tests.contract.feed.transports import KINDS, positions_in
+from tests.contract.feed.transports import positions_in, started_relay
 from tests.projections.log.helpers import until
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
@@ -51,31 +50,20 @@ async def test_a_broker_that_is_killed_in_the_middle_of_a_page_stops_nothing_for
     """The broker is frozen first, so that a page is certainly in progress when it is killed."""
     broker, topics = Broker(tmp_path / "kafka"), Topics("killed")
     connection = KafkaConnection(await asyncio.to_thread(broker.start))
-    relay = Watched(
-        inner.database,
-        log_watcher,
-        connection=connection,
-        topics=topics,
-        kinds=KINDS,
-        existing_kinds=KINDS,
-        member=uuid4(),
-        lease=1.0,
-    )
     name, head = relay_name(await cluster_id(connection)), 0
-    await relay.start()
     try:
-        for _ in range(MANY if thorough else FEW):
-            head = await some_writes(inner, 5)
-            await until(lambda reached=head: relayed(database_url, name) == reached)  # type: ignore[misc]
-            broker.freeze()
-            begun = relay.waves
-            head = await some_writes(inner, 40)
-            await until(lambda before=begun: relay.waves > before)  # type: ignore[misc]
-            await asyncio.to_thread(broker.kill)
-            await asyncio.to_thread(broker.start)
-        await until(lambda: relayed(database_url, name) == head)
-        positions = await asyncio.to_thread(positions_in, connection.bootstrap, topics.of("event"))
+        async with started_relay(Watched, inner, log_watcher, connection=connection, topics=topics) as relay:
+            for _ in range(MANY if thorough else FEW):
+                head = await some_writes(inner, 5)
+                await until(lambda reached=head: relayed(database_url, name) == reached)  # type: ignore[misc]
+                broker.freeze()
+                begun = relay.waves
+                head = await some_writes(inner, 40)
+                await until(lambda before=begun: relay.waves > before)  # type: ignore[misc]
+                await asyncio.to_thread(broker.kill)
+                await asyncio.to_thread(broker.start)
+            await until(lambda: relayed(database_url, name) == head)
+            positions = await asyncio.to_thread(positions_in, connection.bootstrap, topics.of("event"))
     finally:
-        await relay.stop()
         await asyncio.to_thread(broker.stop)
     assert sorted(set(positions)) == list(range(1, head + 1))

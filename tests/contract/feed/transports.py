@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol
-from uuid import uuid4
+from functools import partial
+from typing import Protocol, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from api.wiring.core import Core
 from domain.kernel.errors import Unavailable
+from domain.kernel.ids import new_id
+from projections.consumers.leases import ShardLeases
 from projections.kernel.database.database import Database
 from projections.log.log_watcher import LogWatcher
 from projections.log.reader import LoggedEvent, read
@@ -26,8 +28,10 @@ from workers.adapters.kafka.topics import PARTITIONS, Topics
 from workers.kernel.fallback_feed import FallbackFeed
 from workers.kernel.feed import LIMIT, Batch, Feed
 from workers.kernel.log_feed import LogFeed
+from workers.kernel.log_reader import LogReader
 from workers.relay import relay_name
 
+R = TypeVar("R", bound=KafkaRelay)
 KINDS = frozenset({"event", "job", "room", "tag"})
 """The kinds that these tests relay: those that they write, and one with empty topics. A topic costs a broker a good deal, and all
 kinds pass through Kafka in tests/e2e/test_webhooks.py."""
@@ -160,22 +164,28 @@ async def relaying(
 ) -> AsyncIterator[str]:
     """Run the relay and yield its name as a consumer. Its pages are small, so that several of them are needed."""
     connection = KafkaConnection(bootstrap) if isinstance(bootstrap, str) else bootstrap
-    relay = KafkaRelay(
-        inner.database,
-        log_watcher,
-        connection=connection,
-        topics=topics,
-        kinds=KINDS,
-        existing_kinds=KINDS,
-        member=uuid4(),
-        lease=1.0,
-        limit=limit,
+    async with started_relay(KafkaRelay, inner, log_watcher, connection=connection, topics=topics, limit=limit):
+        yield relay_name(await cluster_id(connection))
+
+
+@asynccontextmanager
+async def started_relay(
+    relay_class: type[R], inner: Core, log_watcher: LogWatcher, *, connection: KafkaConnection, topics: Topics, limit: int = 500
+) -> AsyncIterator[R]:
+    """Run a relay, and its reader of the log."""
+    database = inner.database
+    log = LogReader(database, log_watcher, source=lambda: LogFeed(database, log_watcher, kinds=None))
+    leases = partial(ShardLeases, database, shards=1, member=new_id(), lease=1.0)
+    relay = relay_class(
+        database, log, leases=leases, connection=connection, topics=topics, kinds=KINDS, existing_kinds=KINDS, limit=limit
     )
+    await log.start()
     await relay.start()
     try:
-        yield relay_name(await cluster_id(connection))
+        yield relay
     finally:
         await relay.stop()
+        await log.stop()
 
 
 def forget(bootstrap: str, topic: str) -> None:

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from uuid import UUID
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
-from projections.consumers.leases import LEASE, ShardLeases
+from projections.consumers.leases import ShardLeases
 from projections.kernel.background_task import start_forever
 from projections.kernel.database.database import Database
-from projections.log.log_watcher import LogWatcher
 from workers.adapters.kafka.cluster import cluster_id
 from workers.adapters.kafka.connection import KafkaConnection
 from workers.adapters.kafka.publisher import KafkaPublisher
 from workers.adapters.kafka.topics import Topics
 from workers.kernel.consumer import Consumer
-from workers.kernel.log_feed import LogFeed
+from workers.kernel.consumer_factory import ConsumerFactory
+from workers.kernel.log_reader import LogReader
+from workers.kernel.settings import AggregateKinds
+from workers.kernel.worker import Worker
 from workers.relay import Relay, relay_name
 
 
 class KafkaRelay:
-    """Runs the consumer of the relay. Its name contains the id of the cluster."""
+    """Runs the consumer of the relay. Its name contains the id of the cluster, and `leases` returns the leases by that name."""
 
     def __init__(
         self,
         database: Database,
-        log_watcher: LogWatcher,
+        log: LogReader,
         *,
+        leases: Callable[[str], ShardLeases],
         connection: KafkaConnection,
         topics: Topics,
         kinds: Collection[str],
         existing_kinds: Collection[str],
-        member: UUID,
-        host: str = "",
-        lease: float = LEASE,
         limit: int = 500,
     ) -> None:
         self._database = database
-        self._log_watcher = log_watcher
+        self._log = log
+        self._leases = leases
         self._connection = connection
         self._topics = topics
         self._kinds = kinds
         self._existing_kinds = existing_kinds
-        self._member = member
-        self._host = host
-        self._lease = lease
         self._limit = limit
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -64,10 +62,8 @@ class KafkaRelay:
         """Fill a cluster until another one answers, or the relay is stopped."""
         publisher = self._publisher(cluster)
         name = relay_name(cluster)
-        leases = ShardLeases(self._database, name, shards=1, member=self._member, host=self._host, lease=self._lease)
-        feed = LogFeed(self._database, self._log_watcher, kinds=None, limit=self._limit)
         handler = Relay(self._database, publisher, name=name, kinds=self._kinds, existing_kinds=self._existing_kinds)
-        consumer = Consumer(self._database, leases, feed=feed, handler=handler)
+        consumer = Consumer(self._database, self._leases(name), feed=self._log.feed(None), handler=handler, limit=self._limit)
         await consumer.start()
         try:
             ends = {asyncio.create_task(self._stopping.wait()), asyncio.create_task(publisher.replaced.wait())}
@@ -80,3 +76,20 @@ class KafkaRelay:
 
     def _publisher(self, cluster: str) -> KafkaPublisher:
         return KafkaPublisher(self._connection, self._topics, kinds=self._kinds, cluster=cluster)
+
+
+def relay(
+    consumers: ConsumerFactory, database: Database, *, connection: KafkaConnection, kinds: AggregateKinds
+) -> Sequence[Worker]:
+    """Return the relay, which fills Kafka."""
+    leases = partial(consumers.leases, reads_log=True)
+    worker = KafkaRelay(
+        database,
+        consumers.log,
+        leases=leases,
+        connection=connection,
+        topics=Topics(),
+        kinds=kinds.relayed,
+        existing_kinds=kinds.all,
+    )
+    return [worker]
