@@ -13,6 +13,9 @@ _LOCK: Final = 0x6D6C206175646974
 An erasure of causes changes the index in its append: it waits for a part that is being inserted, and a part waits for it. A lock of
 the table would not do: waiting for one ends an autovacuum of the table, and holding it prevents one.
 """
+_BEHIND: Final = """
+SELECT 1 WHERE (SELECT coalesce(max(position), 0) FROM audit_index) < (SELECT coalesce(max(last_position), 0) FROM commits)
+"""
 _FILL: Final = f"""
 WITH reached AS MATERIALIZED (SELECT coalesce(max(position), 0) AS position FROM audit_index)
 INSERT INTO audit_index
@@ -25,6 +28,8 @@ ORDER BY e.position
 
 async def fill(database: Database) -> bool:
     """Add the next part of the log, and return True if there may be more."""
+    if not await database.rows(_BEHIND):
+        return False
     async with database.connection() as connection, connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         added = (await connection.execute(_FILL.encode())).rowcount

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 from uuid import UUID
 from zlib import crc32
 
@@ -25,7 +25,6 @@ from projections.kernel.database.database import Database, unavailable
 
 LEASE = 5.0
 PAUSE: Final = 0.02
-"""The least number of seconds between two renewals."""
 """Seconds between two renewals at least."""
 RELAY: Final = "relay "
 """The prefix of the name of a relay; the id of its Kafka cluster follows. Readers recognise the records that a relay sends again.
@@ -114,8 +113,7 @@ class LeaseLost(Exception):
     """Raised when the shard of a write belongs to another member now."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShardLease:
+class ShardLease(NamedTuple):
     """A lease on a shard. Everything up to `position` has been processed; it is 0 if the consumer does not read the log."""
 
     epoch: int

@@ -58,7 +58,7 @@ COUNTERS: Final = (
     Counter("calls", "calls of Python functions", 0.1, depends_on_python=True),
     Counter("statements", "SQL statements", 0.1),
     Counter("wal_bytes", "bytes of write-ahead log", 0.1),
-    Counter("peak_bytes", "bytes of memory at one time", 0.2, depends_on_python=True),
+    Counter("peak_bytes", "bytes of memory at one time", 0.6, depends_on_python=True),
     Counter("wakeups", "wake-ups", 0.2),
 )
 

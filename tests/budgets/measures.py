@@ -262,6 +262,17 @@ async def _workers(laboratory: Laboratory, product: Product, *, client: Client, 
     async def idle() -> None:
         await loop.elapse(_WINDOW)
 
+    def last_renewal() -> object:
+        return laboratory.server.connection.execute("SELECT max(seen_at) FROM consumer_members").fetchone()
+
+    async def between_renewals(action: Action) -> Counts:
+        """Count an action that begins between two renewals, so that each window has the same number of them."""
+        before = last_renewal()
+        while last_renewal() == before:
+            await loop.elapse(_PACE)
+        await loop.elapse(LEASE / 6)
+        return await laboratory.counts(action)
+
     for _ in range(_WARM_JOBS):
         started = await job()
         while not is_completed(started):  # noqa: ASYNC110 - another process completes it
@@ -269,9 +280,9 @@ async def _workers(laboratory: Laboratory, product: Product, *, client: Client, 
         await _append(laboratory, product)
     await loop.learn(_OBSERVED)
     with loop.clock_stopped(moves=True):
-        of_jobs = await laboratory.counts(jobs)
-        of_events = await laboratory.counts(stream)
-        of_idleness = await laboratory.counts(idle)
+        of_jobs = await between_renewals(jobs)
+        of_events = await between_renewals(stream)
+        of_idleness = await between_renewals(idle)
     return {
         "event_in_all_followers": of_events.without(of_idleness).without(appends.times(_APPENDS)).times(1 / (_APPENDS * _TOGETHER)),
         "job": of_jobs.without(of_idleness).times(1 / _JOBS),

@@ -94,7 +94,7 @@ class Client:
 
 
 def _settings(home: Path) -> Settings:
-    given = {"HOME": str(home), "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000"}
+    given = {"HOME": str(home), "OUTBOUND_ALLOW": "127.0.0.0/8", "SPEKE_RATE": "1000000", "SEAL_SECONDS": "86400"}
     made = Settings.from_env({f"MEDIALEDGER_{name}": value for name, value in given.items()})
     if not made.master_key_file.exists():
         made.master_key_file.write_bytes(b"a master key of tests of budgets")

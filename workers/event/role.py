@@ -14,6 +14,7 @@ from projections.kernel.database.database import Database
 from workers.event.timekeeper import CHANGES_TIMES, CONSUMER, Timekeeper
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.wakeups import SLOW_POLL
 from workers.kernel.worker import Worker
 
 
@@ -38,5 +39,6 @@ def timekeeper(
         leases=consumers.leases(CONSUMER),
         waker=consumers.wakeups(CHANGES_TIMES).waker(),
         metrics=metrics,
+        poll=SLOW_POLL,
     )
     return [timekeeper]

@@ -88,8 +88,11 @@ class Timekeeper(LeasedWorker):
         leases: ShardLeases,
         waker: Waker,
         metrics: WorkerMetrics,
+        poll: float = POLL,
     ) -> None:
+        """`poll` is the number of seconds between two rounds if nothing is refused or under way."""
         super().__init__(leases, waker)
+        self._poll = poll
         self._due = due
         self._executor = executor
         self._on_air = on_air
@@ -116,13 +119,15 @@ class Timekeeper(LeasedWorker):
         await self._renew()
         if not self._is_ours():
             return self._leases.lease / 5
-        due_events = await self._due.due(resting=self._rests.present())
+        resting = self._rests.present()
+        due_events = await self._due.due(resting=resting)
         if due_events:
             await self._act(due_events)
         if len(due_events) >= AT_ONCE:
             return 0.0
         next_in = await self._due.next_in()
-        return POLL if next_in is None else min(max(next_in, 0.0), POLL)
+        poll = POLL if resting or due_events else self._poll
+        return poll if next_in is None else min(max(next_in, 0.0), poll)
 
     def _is_ours(self) -> bool:
         return bool(self._assignment.leases) and time.monotonic() < self._assignment.until

@@ -88,7 +88,7 @@ class LeasedWorker:
             _log.error("%s: one turn has taken %.0f s; its leases are no longer renewed", self.name, took)
             return None
         self._asked = self._assignment
-        adopted = self._offered is None or _epochs(self._offered) == _epochs(self._assignment)
+        adopted = self._offered is None or _same_epochs(self._offered, self._assignment)
         takes = adopted and took < self._leases.lease and not self._stopping and self._timeline == self._leases.timeline
         return Renewal(self._leases, self._state, takes=takes, progress=self._progress)
 
@@ -97,12 +97,12 @@ class LeasedWorker:
         if self._asked is None:  # they were forgotten since: what was read before does not count
             return
         asked = self._asked.leases
-        self._gone_back = self._gone_back or any(
-            shard in asked and (lease.epoch, lease.position) < (asked[shard].epoch, asked[shard].position)
-            for shard, lease in assignment.leases.items()
-        )
+        if assignment.leases != asked:
+            self._gone_back = self._gone_back or any(
+                shard in asked and lease < asked[shard] for shard, lease in assignment.leases.items()
+            )
         self._offered = assignment
-        is_same = _epochs(assignment) == _epochs(self._assignment)
+        is_same = _same_epochs(assignment, self._assignment)
         if is_same and not self._gone_back:
             self._assignment = replace(self._merged(assignment), excess=self._assignment.excess)
         is_other_primary = self._timeline != self._leases.timeline
@@ -141,7 +141,7 @@ class LeasedWorker:
         renewed, self._offered = self._offered, None
         if renewed is None:
             return False
-        if _epochs(renewed) == _epochs(self._assignment) and not self._gone_back:
+        if _same_epochs(renewed, self._assignment) and not self._gone_back:
             renewed = self._merged(renewed)
         self._gone_back = False
         released = frozenset(self._releasable(renewed))
@@ -155,6 +155,8 @@ class LeasedWorker:
 
     def _merged(self, renewed: Assignment) -> Assignment:
         """Return renewed leases with the checkpoints of those that are adopted, which may have moved since they were read."""
+        if renewed.leases == self._assignment.leases:
+            return renewed
         positions = {shard: lease.position for shard, lease in self._assignment.leases.items()}
         leases = {s: ShardLease(lease.epoch, max(lease.position, positions[s])) for s, lease in renewed.leases.items()}
         return replace(renewed, leases=leases)
@@ -183,6 +185,10 @@ class LeasedWorker:
 
     async def _apply_assignment(self, assignment: Assignment) -> None:
         """Begin the shards that are new in the assignment, and drop those that are no longer in it."""
+
+
+def _same_epochs(one: Assignment, other: Assignment) -> bool:
+    return one.leases == other.leases or _epochs(one) == _epochs(other)
 
 
 def _epochs(assignment: Assignment) -> dict[int, int]:

@@ -95,6 +95,11 @@ class LogReader(BackgroundTask):
         self._watchers.append(watcher)
         self._needed.set()
 
+    def reached(self) -> Callable[[], int | None]:
+        """Read on from now on, also without consumers, and return a function that returns the position that was reached."""
+        self.watch(lambda _: None)
+        return lambda: self.position
+
     async def stop(self) -> None:
         await super().stop()
         if self._source is not None:

@@ -21,4 +21,4 @@ _CADENCE: Final = 0.25
 
 def lists(consumers: ConsumerFactory, database: Database, *, tallies: Tallies) -> Sequence[Worker]:
     indexer = SearchIndexer(database, (EVENT_SEARCH, JOB_SEARCH))
-    return [consumers.consumer(CONSUMER, indexer, cadence=_CADENCE), TotalsTask(tallies)]
+    return [consumers.consumer(CONSUMER, indexer, cadence=_CADENCE), TotalsTask(tallies, position=consumers.log.reached())]

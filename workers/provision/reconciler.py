@@ -83,7 +83,9 @@ class Reconciler(LeasedWorker):
         leases: ShardLeases,
         waker: Waker,
         at_once: int,
+        poll: float = POLL,
     ) -> None:
+        """`poll` is the number of seconds between two looks of a member without runs."""
         super().__init__(leases, waker)
         self._provisions = provisions
         self._handlers = handlers
@@ -92,6 +94,7 @@ class Reconciler(LeasedWorker):
         self._metrics = metrics
         metrics.declare(state.name for state in ENDED)
         self._at_once = at_once
+        self._poll = poll
         self._runs: dict[str, _Run] = {}
         self._rest_until: dict[str, float] = {}
         self._tidied = float("-inf")
@@ -106,7 +109,7 @@ class Reconciler(LeasedWorker):
             if time.monotonic() - self._tidied > _TIDY_EVERY:
                 await self._tidy()
             await self._look()
-        await self._waker.sleep(POLL)
+        await self._waker.sleep(POLL if self._runs or self._rest_until else self._poll)
 
     async def _finish(self) -> None:
         """Halt the runs. The next owner of the keys continues them."""

@@ -15,6 +15,7 @@ from projections.log_store.log_store import Logbook
 from projections.provision.queries import ProvisionQueries
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.metrics import WorkerMetrics
+from workers.kernel.wakeups import SLOW_POLL
 from workers.kernel.worker import Worker
 from workers.ports.provisioners import Provisioners
 from workers.provision.callbacks import CallbackListener
@@ -47,6 +48,7 @@ def provisioning(
         leases=consumers.leases(CONSUMER, shards=SHARDS),
         waker=consumers.wakeups({ProvisionInfo.KIND}).waker(),
         at_once=_AT_ONCE,
+        poll=SLOW_POLL,
     )
     orders = partial(ProvisioningOrders, streams, mapper=mapper)
     return [

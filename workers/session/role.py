@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from domain.event.aggregate import MediaEvent
+from domain.event import events
 from domain.kernel.ids import new_id
 from domain.publication.aggregate import Publication
 from projections.kernel.database.database import Database
@@ -12,6 +12,7 @@ from projections.session.store import SessionStore
 from workers.kernel.consumer_factory import ConsumerFactory
 from workers.kernel.metrics import WorkerMetrics
 from workers.kernel.settings import Identity
+from workers.kernel.wakeups import SLOW_POLL
 from workers.kernel.worker import Worker
 from workers.session.encoders import EncoderSessions
 from workers.session.kinds import SessionKind
@@ -28,17 +29,18 @@ def sessions(
     identity: Identity,
     metrics: WorkerMetrics,
 ) -> Sequence[Worker]:
-    wakeups = consumers.wakeups({MediaEvent.KIND, Publication.KIND})
     member = new_id()
 
-    def worker(kind: SessionKind, consumer: str) -> SessionWorker:
+    def worker(kind: SessionKind, consumer: str, *, topics: Collection[str]) -> SessionWorker:
         return SessionWorker(
             kind,
             SessionStore(database, kind.wanted),
             leases=consumers.leases(consumer, shards=SHARDS, member=member, lease=LEASE),
-            waker=wakeups.waker(),
+            waker=consumers.wakeups(topics).waker(),
             host=identity.machine,
+            poll=SLOW_POLL,
             metrics=metrics.sessions,
         )
 
-    return [worker(encoders, CONSUMER), worker(pushes, PUSHES)]
+    channels = {events.ChannelTaken.TOPIC, events.ChannelReleased.TOPIC}
+    return [worker(encoders, CONSUMER, topics=channels), worker(pushes, PUSHES, topics={Publication.KIND})]

@@ -1,7 +1,8 @@
 """The worker of sessions: keeps the wanted sessions running, and no others, on the shards that it holds. See ADR 0053.
 
-The wanted sessions are read again whenever the log may have changed them, and every second. Each session is started, watched and
-stopped in a separate task, so that none waits for another, and none for the database while it runs.
+The wanted sessions are read again whenever the log may have changed them, and every second while there are sessions or other
+workers. Each session is started, watched and stopped in a separate task, so that none waits for another, and none for the database
+while it runs.
 """
 
 from __future__ import annotations
@@ -95,10 +96,13 @@ class SessionWorker(LeasedWorker):
         leases: ShardLeases,
         waker: Waker,
         host: str,
+        poll: float = POLL,
         metrics: SessionMetrics | None = None,
         retries: SessionRetries = RETRIES,
     ) -> None:
+        """`poll` is the number of seconds between two rounds of a worker that is alone and has no sessions."""
         super().__init__(leases, waker)
+        self._poll = poll
         self._retries = retries
         self._metrics = metrics or SessionMetrics()
         self._metrics.declare(store.kind)
@@ -142,7 +146,8 @@ class SessionWorker(LeasedWorker):
 
     async def _turn(self) -> None:
         await self._round()
-        await self._waker.sleep(POLL)
+        is_idle = self._assignment.alive == 1 and not (self._sessions or self._reports.pending)
+        await self._waker.sleep(self._poll if is_idle else POLL)
         await asyncio.sleep(_MIN_INTERVAL)
 
     async def _finish(self) -> None:

@@ -28,6 +28,7 @@ from projections.kernel.database.primary import Primary
 
 QUIET: Final = 5.0
 """The number of seconds without a notification after which a listener asks the server for a sign of life."""
+_INTERVAL: Final = 1.0
 MARGIN: Final = 3.0
 """The number of seconds that an answer may take beyond the server's own limit of the statement."""
 _DEFAULTS: Final[Mapping[str, int | str]] = {
@@ -116,8 +117,10 @@ class Connection(AsyncConnection[TupleRow]):
 
     async def wait(self, *arguments: Any, **keywords: Any) -> Any:
         """Wait like psycopg, but for no longer than `patience`, and only while the server is the primary. Every wait for the server
-        passes through this method."""
+        passes through this method. psycopg wakes up ten times a second, so that a program without an event loop can be
+        interrupted; here once a second is enough."""
         self.check_primary()
+        keywords.setdefault("interval", _INTERVAL)
         limit = None if self.patience is None else self._loop.call_later(self.patience, self._hang_up)
         try:
             result = await super().wait(*arguments, **keywords)

@@ -15,4 +15,6 @@ from workers.ports.checkpoints import CheckpointPlaces
 def sealer(
     consumers: ConsumerFactory, database: Database, *, vault: Vault, anchoring: Anchoring, places: CheckpointPlaces
 ) -> Sequence[Worker]:
-    return [Sealer(database, vault, anchoring=anchoring, seconds=places.seconds, leases=consumers.leases(CONSUMER))]
+    leases = consumers.leases(CONSUMER)
+    sealer = Sealer(database, vault, anchoring=anchoring, seconds=places.seconds, leases=leases, position=consumers.log.reached())
+    return [sealer]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from domain.kernel.errors import Unavailable
@@ -80,8 +80,20 @@ _log = logging.getLogger(__name__)
 class Sealer(LeasedWorker):
     """A member of the sealer: active, or standing by."""
 
-    def __init__(self, database: Database, vault: Vault, *, anchoring: Anchoring, seconds: float, leases: ShardLeases) -> None:
+    def __init__(
+        self,
+        database: Database,
+        vault: Vault,
+        *,
+        anchoring: Anchoring,
+        seconds: float,
+        leases: ShardLeases,
+        position: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """`position` returns the end of the log as far as this process has read it; None if it does not read it."""
         super().__init__(leases, Waker())
+        self._position = position
+        self._sealed_at: int | None = None
         self._database = database
         self._vault = vault
         self._anchoring = anchoring
@@ -99,7 +111,7 @@ class Sealer(LeasedWorker):
         if not self._assignment.leases or time.monotonic() >= self._assignment.until:
             await self._waker.sleep(self._leases.lease / 5)
             return
-        is_due = (await due(self._database, seconds=self._seconds)).now
+        is_due = await self._is_due()
         began = time.monotonic()
         sealed = is_due and await asyncio.to_thread(self._seal)
         took = time.monotonic() - began
@@ -112,6 +124,15 @@ class Sealer(LeasedWorker):
             self._anchor_at = time.monotonic() + _ANCHORS_REST
         # There may be more to seal at once. Until then the other tasks of the process have a processor.
         await self._waker.sleep(took if sealed else POLL)
+
+    async def _is_due(self) -> bool:
+        """Return True if a checkpoint is due. A log that is sealed up to the end, and has not grown since, is not looked at."""
+        position = self._position()
+        if position is not None and position == self._sealed_at:
+            return False
+        unsealed = await due(self._database, seconds=self._seconds)
+        self._sealed_at = None if unsealed.events else position
+        return unsealed.now
 
     def _seal(self) -> bool:
         """Seal the log. Return True if there is a new checkpoint; then there may be more to seal at once."""

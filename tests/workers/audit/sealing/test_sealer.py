@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -55,10 +55,16 @@ class Broken:
             raise Unavailable("it is full")
 
 
-def sealer(inner: Core, *, seconds: float = 0.0, anchors: list[Anchor] | None = None) -> Sealer:
+def sealer(
+    inner: Core,
+    *,
+    seconds: float = 0.0,
+    anchors: list[Anchor] | None = None,
+    position: Callable[[], int | None] = lambda: None,
+) -> Sealer:
     leases = ShardLeases(inner.database, CONSUMER, shards=1, member=new_id(), reads_log=False, lease=0.5)
-    vault = Vault(inner.database, SecretCipher(bytes(32)))
-    return Sealer(inner.database, vault, anchoring=Anchoring(inner.database, anchors or []), seconds=seconds, leases=leases)
+    vault, anchoring = Vault(inner.database, SecretCipher(bytes(32))), Anchoring(inner.database, anchors or [])
+    return Sealer(inner.database, vault, anchoring=anchoring, seconds=seconds, leases=leases, position=position)
 
 
 @asynccontextmanager
@@ -105,6 +111,23 @@ async def test_the_server_ends_a_transaction_of_a_sealer_that_hangs(database_url
 
     with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
         await asyncio.to_thread(hang)
+
+
+async def test_a_log_that_is_sealed_is_looked_at_again_when_it_has_grown(inner: Core) -> None:
+    positions = [1]
+    await event(inner, 1)
+    worker = sealer(inner, position=lambda: positions[-1])
+
+    async def seen() -> bool:
+        return worker._sealed_at == 1
+
+    async with running(worker):
+        await sealed_up_to(inner, 1)
+        await until(seen)
+        await event(inner, 2)
+        assert not await worker._is_due()
+        positions.append(2)
+        await sealed_up_to(inner, 2)
 
 
 async def test_what_is_new_is_sealed_once_however_many_sealers_run(inner: Core) -> None:
