@@ -53,8 +53,7 @@ class Refusal(HttpError):
 
     def __init__(self, refused: UploadRefused) -> None:
         retry = (("retry-after", "1"),) if refused.why in (RefusalReason.TOO_FAST, RefusalReason.BUSY, RefusalReason.FULL) else ()
-        super().__init__(refused.sentence, headers=retry)
-        self.status = _STATUSES[refused.why]
+        super().__init__(refused.sentence, status=_STATUSES[refused.why], headers=retry)
 
 
 _STATUSES: Final = {

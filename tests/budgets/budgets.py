@@ -26,11 +26,12 @@ _BELOW: Final = 0.4
 @dataclass(frozen=True, slots=True)
 class Counter:
     """A counter, and the share of a budget by which a count may be above it: versions of packages differ a little, a busy machine
-    delivers a response in two parts, and a page of an index is sometimes split."""
+    delivers a response in two parts, and a page of an index is sometimes split. A small budget may be exceeded by `few`."""
 
     name: str
     unit: str
     above: float
+    few: int = 0
     depends_on_python: bool = False
 
     @property
@@ -41,7 +42,7 @@ class Counter:
         """Return what is wrong with a count; an empty text if it is within its budget. `tolerance` is that of what is counted."""
         counted = number(self, counts)
         change = f"{shown(budget)} {self.unit} before, {shown(counted)} now"
-        if counted > budget * (1 + max(self.above, tolerance)):
+        if counted > budget + max(budget * max(self.above, tolerance), self.few):
             return f"{change}: that is more.\n{self._largest(counts)}If it is worth its cost: {_WRITE}"
         if counted < budget * (1 - _BELOW):
             return f"{change}: that is less. Lower the budget, so that it stays: {_WRITE}"
@@ -59,7 +60,7 @@ COUNTERS: Final = (
     Counter("statements", "SQL statements", 0.1),
     Counter("wal_bytes", "bytes of write-ahead log", 0.1),
     Counter("peak_bytes", "bytes of memory at one time", 0.6, depends_on_python=True),
-    Counter("wakeups", "wake-ups", 0.2),
+    Counter("wakeups", "wake-ups", 0.2, few=2),
 )
 
 

@@ -64,8 +64,7 @@ class DemoSchedule:
             start = self.around.replace(hour=0, minute=0) + timedelta(hours=series.hour)
             while start > self.around - _FREE:
                 start -= timedelta(days=1)
-            vod = {"eventState": "PRE_VOD", "publishedStart": _iso(start + timedelta(hours=2))}
-            yield self._of(series, f"film-{key}", start, chance=chance, channel=None, values=vod, film=look)
+            yield self._of(series, f"film-{key}", start, chance=chance, channel=None, values={"eventState": "PRE_VOD"}, film=look)
 
     def _now(self, chance: random.Random) -> Iterator[Planned]:
         """Yield the Events that are live, late, next and in conflict."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, LiteralString, cast
 from uuid import UUID
 
 import httpx
@@ -145,6 +145,9 @@ class _BeforeTheCommit:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.done, self.go = asyncio.Event(), asyncio.Event()
+
+    async def rows(self, query: LiteralString) -> Sequence[Any]:
+        return await self._database.rows(query)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
