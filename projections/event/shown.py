@@ -97,8 +97,8 @@ FIELDS: Final = {
     "thumbnail_path": "",
 }
 """The names of the values, in their order, each with its value in an Event without facts. A value that is made of linked records or
-of the request is added by each response. The last four are no JSON: they are the links to the records that a response shows, as
-`kind:id`, and what the categories and the address of the picture are made of.
+of the request is added by each response. `links`, `category_ids`, `thumbnail_flow` and `thumbnail_path` are no JSON: they are the
+links to the records that a response shows, as `kind:id`, and what the categories and the address of the picture are made of.
 
 A change of a value needs a new version of the view. A new value is added at the end, so that builds that know fewer values read the
 others; a row of such a build has null in its place.
