@@ -35,7 +35,7 @@ class TokenBuckets:
         self._most = float(per_second * _SECONDS_HELD)
         self._monotonic = monotonic
         self._numbers = memoryview(mmap.mmap(descriptor, SIZE)).cast("d")
-        """For each bucket the tokens that are missing, and the time of that count."""
+        """The tokens that are missing in each bucket, and the time of that count."""
 
     def take(self, client: str) -> int:
         """Take a token and return 0; without a token return the seconds until there is one."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar, Final
 
 from domain.composition.events import Composed
@@ -22,6 +22,7 @@ from domain.event import events
 from domain.event.aggregate import MediaEvent
 from domain.event.on_air_handlers import OnAirHandlers
 from domain.kernel.clock import iso
+from domain.kernel.command import Command
 from domain.kernel.errors import Conflict, NotFound, Refused, Unavailable
 from domain.kernel.ports import Executor, Invocation, ServiceNotes
 from domain.provision.handlers import ProvisionHandlers
@@ -69,6 +70,16 @@ CHANGES_TIMES: Final = frozenset(
 _REST: Final = 0.02
 _LONG_REST: Final = 0.2
 """Seconds until the log may wake it again. The log announces changes continuously, and few of them are due at once."""
+
+_DECISIONS: Final[Mapping[str, Callable[[DueEvent], Command[MediaEvent]]]] = {
+    STOP: lambda event: MediaEvent.end_on_schedule.on(event.key, event.due),
+    PUBLISH: lambda event: MediaEvent.publish_on_schedule.on(event.key, event.due, available_until=event.end),
+    WITHDRAW: lambda event: MediaEvent.withdraw_on_schedule.on(event.key, event.due),
+    SHOW_RECORDING: lambda event: MediaEvent.show_recording_on_schedule.on(event.key, event.due, instant_vod_end=event.end),
+    HIDE_RECORDING: lambda event: MediaEvent.hide_recording_on_schedule.on(event.key, event.due),
+    TAKE: lambda event: MediaEvent.take_channel.on(event.key),
+}
+"""The commands of the actions that are a single decision of the Event."""
 
 _log = logging.getLogger(__name__)
 
@@ -169,22 +180,10 @@ class Timekeeper(LeasedWorker):
 
     async def _order(self, due_event: DueEvent) -> None:
         invocation, key, due = Invocation.by("system"), due_event.key, due_event.due
-        if due_event.action == START:
+        if (decide := _DECISIONS.get(due_event.action)) is not None:
+            await self._executor.execute(decide(due_event), invocation=invocation)
+        elif due_event.action == START:
             await self._on_air.start_on_schedule(key, due, scheduled_end=due_event.end, invocation=invocation)
-        elif due_event.action == STOP:
-            await self._executor.execute(MediaEvent.end_on_schedule.on(key, due), invocation=invocation)
-        elif due_event.action == PUBLISH:
-            publish = MediaEvent.publish_on_schedule.on(key, due, available_until=due_event.end)
-            await self._executor.execute(publish, invocation=invocation)
-        elif due_event.action == WITHDRAW:
-            await self._executor.execute(MediaEvent.withdraw_on_schedule.on(key, due), invocation=invocation)
-        elif due_event.action == SHOW_RECORDING:
-            show = MediaEvent.show_recording_on_schedule.on(key, due, instant_vod_end=due_event.end)
-            await self._executor.execute(show, invocation=invocation)
-        elif due_event.action == HIDE_RECORDING:
-            await self._executor.execute(MediaEvent.hide_recording_on_schedule.on(key, due), invocation=invocation)
-        elif due_event.action == TAKE:
-            await self._executor.execute(MediaEvent.take_channel.on(key), invocation=invocation)
         elif due_event.action == PROVISION:
             await self._provisions.provision_on_schedule(key, due, invocation=invocation)
         elif due_event.action == TERMINATE:

@@ -15,7 +15,7 @@ from workers.kernel.log_reader import LogReader, Page, Selection
 POLL: Final = 1.0
 """Seconds between two polls of a worker that is not woken."""
 SLOW_POLL: Final = 5.0
-"""The same for a worker that has nothing in progress, and that the log wakes for all that it does."""
+"""Seconds between two polls of a worker that has nothing in progress, and that the log wakes for all that it does."""
 REST: Final = 0.01
 """Seconds that a worker rests after a turn, so that what changes meanwhile is handled together."""
 

@@ -204,7 +204,7 @@ def _template() -> tuple[list[bytes], Callable[[Sequence[bytes]], tuple[bytes, .
 
 _TEXTS, _in_order = _template()
 _LINKED: Final = tuple((_PLACE[name], _PLACE[name[:-3]], kind) for name, kind in LINKS.items() if name.endswith("_id"))
-"""For each field that links to one record: the place of the id, the place of the name, and the kind."""
+"""The place of the id, the place of the name, and the kind of each field that links to one record."""
 _TYPE_ID, _TYPE_COLOUR = _PLACE["event_type_id"], _PLACE["event_type_colour"]
 _LINKS: Final = _PLACE["links"]
 _CATEGORY_IDS: Final = _PLACE["category_ids"]
@@ -230,7 +230,7 @@ def thumbnail_flow(values: Sequence[bytes]) -> str:
 
 
 class LinkedValues:
-    """What a set of Events shows of the records that they link to, as JSON by the JSON of their ids."""
+    """The values of linked records that a set of Events shows, as JSON by the JSON of their ids."""
 
     def __init__(
         self,

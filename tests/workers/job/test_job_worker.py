@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
-
-from api.wiring.core import Core, core
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
-from domain.kernel.clock import system_clock
 from projections.job.admission import AdmittedJob, QueuedJob
-from projections.job.queue import JobNumberSequence, QueuedRun, ReadyTask
-from tests.support.engine import Engine, plugins, process
+from projections.job.queue import QueuedRun, ReadyTask
+from tests.support.engine import Engine, process
 from workers.job.job_worker import OverdueProposals, urgency
 
 Migrated = tuple[str, str | None]
-
-
-@pytest.fixture
-async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]:
-    """Run an engine without workers."""
-    inner: Core = core(database_url, role=migrated[1], clock=system_clock)
-    with plugins():
-        await inner.start()
-        try:
-            yield Engine(inner, JobNumberSequence(inner.database))
-        finally:
-            await inner.stop()
 
 
 async def commands(engine: Engine, number: int) -> dict[str, str]:

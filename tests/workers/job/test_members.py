@@ -11,13 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from api.wiring.core import Core, core
 from domain.job.aggregate import Job
 from domain.job.values import JobState, TaskState
-from domain.kernel.clock import system_clock
-from projections.job.queue import JobNumberSequence
 from projections.job.view import SHARDS
-from tests.support.engine import PLUGINS, Engine, once, plugins, process
+from tests.support.engine import PLUGINS, Engine, once, process
 from tests.support.waiting import ROOT, python
 
 Migrated = tuple[str, str | None]
@@ -26,17 +23,6 @@ _STARTS = """
 SELECT convert_from(state, 'utf8')::json->>'worker', count(*) FROM events WHERE topic = 'job.task_started' GROUP BY 1
 """
 _OWNERS = "SELECT owner, count(*) FROM consumer_shards WHERE consumer = %s AND owner IS NOT NULL GROUP BY owner"
-
-
-@pytest.fixture
-async def engine(database_url: str, migrated: Migrated) -> AsyncIterator[Engine]:
-    inner: Core = core(database_url, role=migrated[1], clock=system_clock)
-    with plugins():
-        await inner.start()
-        try:
-            yield Engine(inner, JobNumberSequence(inner.database))
-        finally:
-            await inner.stop()
 
 
 async def starts(engine: Engine) -> dict[str, int]:

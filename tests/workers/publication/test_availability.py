@@ -11,7 +11,6 @@ from domain.destination.targets import Target
 from domain.event.aggregate import MediaEvent
 from domain.event.values import EventState, Trigger
 from domain.publication.aggregate import Publication
-from domain.publication.values import PublicationKind, PublicationText
 from domain.record.configured_record import SentConfiguration
 from domain.record.kinds.destination import Destination
 from domain.record.record import RegisterRecord
@@ -19,10 +18,10 @@ from tests.domain.memory import MemoryNotes
 from tests.support.clock import NOON
 from tests.support.feeding import do, event
 from tests.support.targets.memory import MemoryTarget
-from tests.workers.publication.test_orders import carried_out, fed, pending_orders
+from tests.workers.publication.test_orders import DESTINATION, carried_out, fed, pending_orders
+from tests.workers.publication.test_orders import published as scheduled
 from workers.ports.targets import TargetFailed
 
-DESTINATION = UUID(int=501)
 PRIVATE, PUBLIC = EventState.VOD_PRIVATE, EventState.VOD_PUBLIC
 
 
@@ -34,25 +33,9 @@ async def inner(inner: Core) -> Core:
     return inner
 
 
-async def scheduled(inner: Core, number: int, *, content: UUID) -> UUID:
-    key = UUID(int=number)
-    schedule = Publication.schedule.on(
-        key,
-        kind=PublicationKind.VOD,
-        content_id=str(content),
-        destination_id=DESTINATION,
-        target=Target.S3,
-        transaction_id=UUID(int=1),
-        client="studio",
-        text=PublicationText(title="Final"),
-        job=number,
-    )
-    await do(inner, schedule)
-    return key
-
-
 async def completed(inner: Core, number: int, *, content: UUID) -> UUID:
-    key = await scheduled(inner, number, content=content)
+    key = UUID(int=number)
+    await do(inner, scheduled(number, content=str(content)))
     await do(inner, Publication.complete.on(key, number, job_version=1, details={}))
     return key
 
@@ -75,7 +58,7 @@ async def test_a_target_shows_and_hides_with_the_schedule(inner: Core) -> None:
     target = MemoryTarget()
     film = await event(inner, 1, published_start=NOON, published_end=NOON, state=PRIVATE)
     key = await completed(inner, 11, content=film)
-    await scheduled(inner, 12, content=film)
+    await do(inner, scheduled(12, content=str(film)))
     assert await followed(inner, target) == ["unpublish"], "the window is not open when the upload ends"
     await do(inner, MediaEvent.change_state.on(film, PUBLIC, trigger=Trigger.SCHEDULE))
     assert (await followed(inner, target))[-1] == "publish"

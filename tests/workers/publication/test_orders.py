@@ -57,11 +57,11 @@ LEASE = 30.0
 OUTBOUND = GuardedClient()
 
 
-def published(number: int) -> Command[Publication]:
+def published(number: int, *, content: str = "film") -> Command[Publication]:
     return Publication.schedule.on(
         UUID(int=number),
         kind=PublicationKind.VOD,
-        content_id="film",
+        content_id=content,
         destination_id=DESTINATION,
         target=Target.S3,
         transaction_id=UUID(int=1),

@@ -69,7 +69,7 @@ Disable = Callable[[UUID, str], Awaitable[None]]
 
 
 class Phase(Enum):
-    """What the task of an endpoint does."""
+    """The present activity of the task of an endpoint."""
 
     SENDING = auto()
     PAUSED = auto()
